@@ -124,6 +124,11 @@ def test_what_cannot_be_is_one_line(recorded: Recorded, tmp_path: Path) -> None:
     cut = tmp_path / "cut.jsonl"
     cut.write_text("".join(recorded.journal.read_text().splitlines(keepends=True)[:-3]))
     assert "was cut" in of(cut, recorded.later)
+    listed = replay(cut)
+    assert listed.exit_code == 1
+    *entries, last = listed.output.splitlines()
+    assert entries == replay(recorded.journal).output.splitlines()[: len(entries)]
+    assert f"the end is missing; {len(entries)} entries before that can be read" in last
     lines = recorded.journal.read_text().splitlines(keepends=True)
     head = json.loads(lines[0])
     for ends in ({"t-0": ["id", 5, 4, 0, 0]}, {"t-0": ["id", 0, "4", 0, 0]}, {"../t": None}, {"t-0": [1]}):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
 
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.errors import ErrorCode
 
-from .decoding import Names
+from .decoding import Names, event_values
 from .exchange import Entry, Exchange
 from .journal import Journal
-from .recorded_request import RecordedRequest
+from .recorded_request import RecordedRequest, event_line
 
 
 class UnknownApi(ValueError):
@@ -114,9 +113,7 @@ def short_line(entry: Entry, names: Names) -> str:
     """One line for people."""
     if isinstance(entry, Exchange):
         return str(RecordedRequest.of(entry, names))
-    cause = f" because of #{entry.caused_by}" if entry.caused_by else ""
-    at = datetime.fromtimestamp(entry.at_ns / 1e9).astimezone()
-    return f"#{entry.number} {at:%H:%M:%S.%f}"[:-3] + f" {entry.whose}: {entry.text}{cause}"
+    return event_line(event_values(entry))
 
 
 def forgotten(journals: Iterable[Journal], since: int = 0) -> int:

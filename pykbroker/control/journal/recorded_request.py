@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+from pykbroker.control.one_line import one_line
+
 from .decoding import Names, body_values, head_values
 from .exchange import Exchange
 
@@ -140,10 +142,17 @@ class RecordedRequest:
             *(f"[{each}]" for each in self.interference),
             " ".join(sorted(self.errors)),
         ]
-        return " ".join(filter(None, words))
+        return one_line(" ".join(filter(None, words)))
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+def event_line(values: Mapping[str, Any]) -> str:
+    """One line for people about an event. values: a line of a journal."""
+    at = datetime.fromtimestamp(values["at_ms"] / 1000).astimezone()
+    cause = f" because of #{values['caused_by']}" if values.get("caused_by") else ""
+    return one_line(f"#{values['number']} {at:%H:%M:%S.%f}"[:-3] + f" {values['whose']}: {values['text']}{cause}")
 
 
 def _errors(values: Any) -> Iterator[str]:

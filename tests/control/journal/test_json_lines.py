@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from pykbroker.control.journal.journal import Journal
 from pykbroker.control.journal.json_lines import JournalCut, JournalFileError, json_lines, read_journal
+from pykbroker.control.journal.points import METADATA, LogEnd
 from pykbroker.control.journal.query import UnknownApi
 
 from .entries import batch, heartbeat, new_journal, record
@@ -82,6 +84,8 @@ def test_a_line_that_is_missing_is_noticed(tmp_path: Path) -> None:
         '{"kind": "end", "entries": 0}\n',
         '{"kind": "journal", "format": 2, "forgotten": 0}\n',
         '{"kind": "journal", "format": 1}\n',
+        '{"kind": "journal", "format": 1, "forgotten": 0, "nodes": 1, "cluster_id": "", "point": 0, "ends": {}}\n',
+        '{"kind": "journal", "format": 1, "forgotten": 0, "nodes": [], "cluster_id": "", "point": 0, "ends": []}\n',
         '{"kind": ["journal"]}\n',
         "[" * 100_000 + "\n",
         "\x00\x01\xff",
@@ -95,13 +99,59 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     assert not isinstance(raised.value, JournalCut)
 
 
-@pytest.mark.parametrize("change", [{"kind": "other"}, {"number": "1"}, {"request": None}, {"api": 1}])
-def test_a_line_in_the_middle_that_is_none_is_told_by_its_number(tmp_path: Path, change: dict[str, object]) -> None:
+NO_LINES: list[tuple[int, dict[str, object]]] = [
+    *(
+        (2, change)
+        for change in (
+            {"kind": "other"},
+            {"number": "1"},
+            {"request": None},
+            {"api": 1},
+            {"response": []},
+            {"client_id": 1},
+            {"interference": 1},
+            {"caused_by": "1"},
+            {"point": "1"},
+            {"took_ms": "1"},
+            {"took_ms": math.nan},
+            *({"received_ms": each} for each in (-1, 1e300, math.nan, math.inf, 10**400)),
+        )
+    ),
+    *((3, change) for change in ({"at_ms": None}, {"at_ms": 1e300}, {"at_ms": math.nan}, {"text": 1}, {"whose": []})),
+]
+
+
+@pytest.mark.parametrize(("number", "change"), NO_LINES)
+def test_a_line_in_the_middle_that_is_none_is_told_by_its_number(
+    tmp_path: Path, number: int, change: dict[str, object]
+) -> None:
     path = written(tmp_path, a_journal())
     lines = path.read_text().splitlines()
-    lines[1] = json.dumps(json.loads(lines[1]) | change)
+    lines[number - 1] = json.dumps(json.loads(lines[number - 1]) | change)
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(JournalFileError, match="line 2 is no line of a journal"):
+    with pytest.raises(JournalFileError, match=f"line {number} is no line of a journal"):
+        read_journal(path)
+
+
+def test_lines_of_two_journals_are_not_taken_for_one(tmp_path: Path) -> None:
+    path = written(tmp_path, a_journal())
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines + lines))
+    with pytest.raises(JournalFileError, match="behind its end, line 5, there is more"):
+        read_journal(path)
+    path.write_text("".join(lines[:-1] + lines))
+    with pytest.raises(JournalFileError, match="line 5 begins another one"):
+        read_journal(path)
+
+
+def test_ends_of_logs_that_are_missing_are_noticed(tmp_path: Path) -> None:
+    journal = a_journal()
+    journal.points.next({METADATA: LogEnd("", 0, 1, 0)})
+    path = written(tmp_path, journal)
+    assert [each.ends for each in read_journal(path).history.changes] == [{METADATA: LogEnd("", 0, 1, 0)}]
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"kind":"ends"' not in line))
+    with pytest.raises(JournalCut, match="0 lines with ends of logs are there, and 1 were written"):
         read_journal(path)
 
 

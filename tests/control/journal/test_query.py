@@ -6,7 +6,16 @@ from itertools import count
 import pytest
 
 from pykbroker.control.journal.journal import Journal
-from pykbroker.control.journal.query import UnknownApi, UnknownError, Wanted, api_key_of, error_of, forgotten, select
+from pykbroker.control.journal.query import (
+    UnknownApi,
+    UnknownError,
+    Wanted,
+    api_key_of,
+    error_of,
+    forgotten,
+    select,
+    short_line,
+)
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -115,3 +124,12 @@ def test_a_request_in_one_line() -> None:
     line = str(request)
     assert line.startswith("#1 ")
     assert line.endswith("Heartbeat v4 of app answered in 1.0 ms because of #9 REBALANCE_IN_PROGRESS")
+
+
+def test_one_line_for_people_is_one_whatever_clients_are_called() -> None:
+    journal = new_journal()
+    heartbeat(journal, client_id="\x1b[31mred\nö")
+    journal.note("__consumer_offsets-0", "group \x1b[2Jg rebalances:\r\n", 1)
+    first, second = (short_line(each, journal.topic_names) for each in journal.entries())
+    assert first.endswith(r"Heartbeat v4 of \x1b[31mred\nö answered in 1.0 ms")
+    assert second.endswith(r"__consumer_offsets-0: group \x1b[2Jg rebalances:\r\n because of #1")
