@@ -1,8 +1,8 @@
 """A journal as JSON lines: a head, one line for each entry, and an end, without which it was cut.
 
 The head says how many entries had been forgotten. An exchange and an event have the fields of `decoding`, and the
-number of their point; lines of the kind `ends` say at which points logs ended elsewhere than before (`points`). A
-journal of several nodes has no points.
+number of their point; lines of the kind `ends` say where logs ended at the head's point, and at which later ones they
+ended elsewhere than before (`points`). A journal of several nodes has no points.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +25,8 @@ from .recorded_request import RecordedRequest
 FORMAT: Final = 1
 MOST_LINE_CHARACTERS: Final = 64 * 1024 * 1024
 """Of a file that is read back."""
+MOST_ENDS: Final = 1_000
+"""Of one line: what makes it does not let go of Python's lock."""
 
 
 class JournalFileError(ValueError):
@@ -50,11 +53,14 @@ def json_lines(journals: Iterable[Journal], since: int = 0) -> Iterator[str]:
         "nodes": [each.node_id for each in journals],
         "cluster_id": next((each.cluster_id for each in journals if each.cluster_id), ""),
         "point": history.base_point,
-        "ends": ends_values(history.base),
     }
     yield _line(head)
-    for change in history.changes:
-        yield _line({"kind": "ends", "point": change.point, "ends": ends_values(change.ends)})
+    changes = 0
+    for change in (Change(history.base_point, history.base), *history.changes):
+        ends = iter(change.ends.items())
+        while some := dict(islice(ends, MOST_ENDS)):
+            yield _line({"kind": "ends", "point": change.point, "ends": ends_values(some)})
+            changes += 1
     count = 0
     for entry, journal in entries_of(journals, since):
         values = entry_values(entry, journal.topic_names)
@@ -62,7 +68,7 @@ def json_lines(journals: Iterable[Journal], since: int = 0) -> Iterator[str]:
             values["point"] = entry.point
         yield _line(values)
         count += 1
-    yield _line({"kind": "end", "entries": count, "changes": len(history.changes)})
+    yield _line({"kind": "end", "entries": count, "changes": changes})
 
 
 @dataclass(slots=True)
@@ -151,8 +157,7 @@ def _begin(path: Path, head: dict[str, Any], journal: ReadJournal, changes: list
     if not all(isinstance(head.get(name), type_) for name, type_ in expected):
         raise _no_journal(path)
     journal.forgotten, journal.nodes, journal.cluster_id = head["forgotten"], head["nodes"], head["cluster_id"]
-    base = _ends(path, 1, head.get("ends"))
-    journal.history = History(head["point"], {at: end for at, end in base.items() if end is not None}, changes)
+    journal.history = History(head["point"], changes=changes)
 
 
 def _no_journal(path: Path) -> JournalFileError:

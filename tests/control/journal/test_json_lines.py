@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pykbroker.control.journal.journal import Journal
-from pykbroker.control.journal.json_lines import JournalCut, JournalFileError, json_lines, read_journal
-from pykbroker.control.journal.points import METADATA, LogEnd
+from pykbroker.control.journal.json_lines import MOST_ENDS, JournalCut, JournalFileError, json_lines, read_journal
+from pykbroker.control.journal.points import METADATA, LogEnd, PointGone
 from pykbroker.control.journal.query import UnknownApi
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .entries import batch, heartbeat, new_journal, record
 from .test_decoding import produce
@@ -84,8 +85,8 @@ def test_a_line_that_is_missing_is_noticed(tmp_path: Path) -> None:
         '{"kind": "end", "entries": 0}\n',
         '{"kind": "journal", "format": 2, "forgotten": 0}\n',
         '{"kind": "journal", "format": 1}\n',
-        '{"kind": "journal", "format": 1, "forgotten": 0, "nodes": 1, "cluster_id": "", "point": 0, "ends": {}}\n',
-        '{"kind": "journal", "format": 1, "forgotten": 0, "nodes": [], "cluster_id": "", "point": 0, "ends": []}\n',
+        '{"kind": "journal", "format": 1, "forgotten": 0, "nodes": 1, "cluster_id": "", "point": 0}\n',
+        '{"kind": "journal", "format": 1, "forgotten": 0, "nodes": [], "cluster_id": "", "point": null}\n',
         '{"kind": ["journal"]}\n',
         "[" * 100_000 + "\n",
         "\x00\x01\xff",
@@ -153,6 +154,24 @@ def test_ends_of_logs_that_are_missing_are_noticed(tmp_path: Path) -> None:
     path.write_text("".join(line for line in lines if '"kind":"ends"' not in line))
     with pytest.raises(JournalCut, match="0 lines with ends of logs are there, and 1 were written"):
         read_journal(path)
+
+
+def test_the_ends_of_many_logs_are_several_lines(tmp_path: Path) -> None:
+    journal = new_journal(most_bytes=2_000)
+    ends = {TopicPartition("t", index): LogEnd("id", 0, index, 0) for index in range(2 * MOST_ENDS + 1)}
+    journal.points.next(ends)
+    for _ in range(3):
+        heartbeat(journal)
+    journal.points.next({TopicPartition("t", 0): None, TopicPartition("t", 1): LogEnd("id", 0, 7, 0)})
+    entry = heartbeat(journal)
+    assert journal.points.history().base
+    path = written(tmp_path, journal)
+    assert max(map(len, path.read_text().splitlines())) < 60 * MOST_ENDS
+    history = read_journal(path).history
+    assert history.at(history.base_point) == ends
+    assert history.at(entry.point) == journal.points.history().at(entry.point)
+    with pytest.raises(PointGone):
+        history.at(history.base_point - 1)
 
 
 def test_what_was_forgotten_is_told(tmp_path: Path) -> None:
