@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from compat_tests.waiting import until
 from pykbroker.control.journal.recorded_request import RecordedRequest
+from pykbroker.control.savepoints import node_copy
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.testing import Broker, SavepointRefused
@@ -157,6 +158,26 @@ def test_records_that_were_compacted(broker: Broker) -> None:
     directory = partitions.logs.directory_of(partition.log)
     assert directory is not None
     until(lambda: directory.cleaned_offset(next(iter(directory.logs))) is not None, "compaction", 40)
+    with pytest.raises(SavepointRefused, match=f"t-0 was compacted after #{produced}: records that it had"):
+        broker.fork(at=produced)
+
+
+def test_records_that_are_compacted_while_they_are_copied(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.bytes": "1048576"}
+    topic = broker.create_topic("t", configs=configs)
+    for value in ("one", "two"):
+        topic.produce(value, key="k")
+    produced = last(broker, "Produce")
+    for _ in range(8):
+        topic.produce("x" * 300_000, key="k")
+    write_logs = node_copy._write_logs
+
+    def write_behind_a_compaction(copy: node_copy._Copy) -> None:
+        monkeypatch.setattr(node_copy, "_write_logs", write_logs)
+        broker.clock.advance("1h", scope="tombstones")
+        write_logs(copy)
+
+    monkeypatch.setattr(node_copy, "_write_logs", write_behind_a_compaction)
     with pytest.raises(SavepointRefused, match=f"t-0 was compacted after #{produced}: records that it had"):
         broker.fork(at=produced)
 
