@@ -65,6 +65,8 @@ def command(
         raise CommandFailed("a state needs either --until N or --at TIME")
     if (data_dir is None) == (output is None):
         raise CommandFailed("a state is written either to --data-dir DIR or to --output FILE")
+    if output is not None and output.resolve() in (journal.resolve(), savepoint.resolve()):
+        raise CommandFailed(f"--output {output} would take the place of what the state is made of")
     from pykbroker.control.replay import journal_file
 
     try:

@@ -140,6 +140,10 @@ def test_what_cannot_be_is_one_line(recorded: Recorded, tmp_path: Path) -> None:
     assert "a time is such as" in refused(
         recorded.journal, "--savepoint", recorded.later, "--at", "noon", "--output", "x"
     )
+    for source in (recorded.journal, recorded.later):
+        assert "would take the place of" in refused(
+            recorded.journal, "--savepoint", recorded.later, "--until", recorded.first, "--output", source
+        )
     assert "for lists" in refused(recorded.journal, "--api", "Produce", "--until", 3)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Final
 
+from pykbroker.control.one_line import one_line
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.errors import ErrorCode
 
@@ -13,6 +15,9 @@ from .decoding import Names, event_values
 from .exchange import Entry, Exchange
 from .journal import Journal
 from .recorded_request import RecordedRequest, event_line
+
+_LONGEST_NAME: Final = 64
+"""What is longer is no name, and to look for one that is close takes as long as it is."""
 
 
 class UnknownApi(ValueError):
@@ -26,7 +31,8 @@ class UnknownError(ValueError):
 def api_key_of(name: str) -> int:
     """Return the key of an API, by its name as Kafka has it (`Produce`), in any case. Raises UnknownApi."""
     known = {api_name(key).lower(): int(key) for key in ApiKey}
-    wanted = str(name).lower().replace("_", "").replace("-", "")
+    name = one_line(str(name)[:_LONGEST_NAME])
+    wanted = name.lower().replace("_", "").replace("-", "")
     if wanted in known:
         return known[wanted]
     close = get_close_matches(wanted, known, n=1)
@@ -37,7 +43,8 @@ def api_key_of(name: str) -> int:
 def error_of(name: str) -> str:
     """Return the name of an error code as Kafka spells it. Raises UnknownError."""
     known = [code.name for code in ErrorCode]
-    wanted = str(name).upper().replace("-", "_")
+    name = one_line(str(name)[:_LONGEST_NAME])
+    wanted = name.upper().replace("-", "_")
     if wanted in known:
         return wanted
     close = get_close_matches(wanted, known, n=1)

@@ -16,6 +16,8 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from pykbroker.control.one_line import one_line
+
 from .decoding import event_values
 from .exchange import Event, Exchange
 from .journal import Journal
@@ -31,6 +33,8 @@ MOST_ANSWER_BYTES: Final = 1024 * 1024
 """Of one answer as JSON, but for its last entry: what is packed in the event loop."""
 _PIECE_BYTES: Final = 256 * 1024
 _PIECE_S: Final = 0.02
+_SHOWN: Final = 64
+"""Characters of what means nothing."""
 _FILTERS: Final = ("api", "client_id", "topic", "error")
 
 T = TypeVar("T")
@@ -177,15 +181,16 @@ def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
 def _check(question: Mapping[str, Any], known: Collection[str]) -> None:
     for name in question:
         if name not in known:
-            close = get_close_matches(str(name), known, n=1)
+            shown = one_line(str(name)[:_SHOWN])
+            close = get_close_matches(shown, known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-            raise BadQuestion(f"there is no parameter '{name}'; {hint}")
+            raise BadQuestion(f"there is no parameter '{shown}'; {hint}")
 
 
 def _text(question: Mapping[str, Any], name: str) -> str | None:
     value = question.get(name)
     if value is not None and not isinstance(value, str):
-        raise BadQuestion(f"{name} is a text, not {value!r}")
+        raise BadQuestion(f"{name} is a text, not {repr(value)[:_SHOWN]}")
     return value
 
 
@@ -205,5 +210,5 @@ def _number(question: Mapping[str, Any], name: str, default: int, least: int, mo
     except ValueError:
         number = None
     if number is None or not least <= number <= most:
-        raise BadQuestion(f"{name} is a number from {least} to {most}, not {value!r}")
+        raise BadQuestion(f"{name} is a number from {least} to {most}, not {repr(value)[:_SHOWN]}")
     return number

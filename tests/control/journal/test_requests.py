@@ -140,6 +140,13 @@ async def test_status_and_clear() -> None:
         ({"api": "Produced"}, "there is no API 'Produced'; did you mean Produce?"),
         ({"error": "NOT_CORDINATOR"}, "there is no error code 'NOT_CORDINATOR'; did you mean NOT_COORDINATOR?"),
         ({"topic": 1}, "topic is a text, not 1"),
+        ({"topic": [1] * 100}, f"topic is a text, not {str([1] * 100)[:64]}"),
+        (
+            {"api": "Produce" * 9_999 + "\n"},
+            f"there is no API '{('Produce' * 10)[:64]}'; such as Produce, Fetch or JoinGroup",
+        ),
+        ({"error": "NONE\n"}, r"there is no error code 'NONE\n'; did you mean NONE?"),
+        ({"x" * 9_999: 1}, f"there is no parameter '{'x' * 64}'; there are api, client_id, topic, error, since, most"),
         ({"since": -1}, "since is a number from 0 to 4611686018427387904, not -1"),
         ({"since": "one"}, "since is a number from 0 to 4611686018427387904, not 'one'"),
         ({"most": 1001}, "most is a number from 1 to 1000, not 1001"),
