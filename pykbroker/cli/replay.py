@@ -6,6 +6,7 @@ The state comes from a savepoint that was taken later: the journal has where the
 from __future__ import annotations
 
 from datetime import datetime
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def command(
         raise CommandFailed("a state needs either --until N or --at TIME")
     if (data_dir is None) == (output is None):
         raise CommandFailed("a state is written either to --data-dir DIR or to --output FILE")
-    if output is not None and output.resolve() in (journal.resolve(), savepoint.resolve()):
+    if output is not None and realpath(output) in map(realpath, (journal, savepoint)):
         raise CommandFailed(f"--output {output} would take the place of what the state is made of")
     from pykbroker.control.replay import journal_file
 

@@ -140,6 +140,9 @@ def test_what_cannot_be_is_one_line(recorded: Recorded, tmp_path: Path) -> None:
     assert "a time is such as" in refused(
         recorded.journal, "--savepoint", recorded.later, "--at", "noon", "--output", "x"
     )
+    assert "File name too long" in refused(
+        recorded.journal, "--savepoint", recorded.later, "--until", recorded.first, "--data-dir", tmp_path / ("x" * 300)
+    )
     for source in (recorded.journal, recorded.later):
         assert "would take the place of" in refused(
             recorded.journal, "--savepoint", recorded.later, "--until", recorded.first, "--output", source

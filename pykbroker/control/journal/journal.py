@@ -141,7 +141,6 @@ class Journal:
         while kept_bytes > enough and count < last:
             oldest = entries.popleft()
             oldest.is_kept = False
-            self.forgotten_to = oldest.number
             kept_bytes -= oldest.kept_bytes
             self.forgotten_to = oldest.number
             count += 1
