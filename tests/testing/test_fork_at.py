@@ -199,6 +199,27 @@ def test_what_a_crash_took(broker: Broker) -> None:
         assert fork.topic("t").values() == [b"flushed"]
 
 
+def test_what_a_crash_took_of_a_log_that_may_have_holes(broker: Broker) -> None:
+    configs = {"cleanup.policy": "compact", "segment.bytes": 1 << 20, "min.compaction.lag.ms": 86_400_000}
+    topic = broker.create_topic("t", configs=configs)
+    topic.produce("flushed", key="k")
+    first = last(broker, "Produce")
+    (partition,) = partitions_of(broker).partitions()
+    until(lambda: partition.log.unflushed_messages == 0, "the first flush, which comes at once")
+    lost = []
+    for _ in range(8):
+        topic.produce("x" * 300_000, key="k")
+        lost.append(last(broker, "Produce"))
+    broker.crash(lose_unflushed=True)
+    broker.start()
+    assert 1 < broker.topic("t").end_offsets()[0] < 9, "the name of the last segment is there"
+    for number in lost:
+        with pytest.raises(SavepointRefused, match=f"at #{number}, and .*: what was not flushed was lost"):
+            broker.fork(at=number)
+    with broker.fork(at=first) as fork:
+        assert fork.topic("t").values() == [b"flushed"]
+
+
 def test_a_point_in_front_of_a_restart(broker: Broker) -> None:
     topic = broker.create_topic("t")
     topic.produce("one")
