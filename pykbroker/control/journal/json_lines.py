@@ -136,6 +136,8 @@ def read_journal(path: str | Path) -> ReadJournal:
                 case "journal":
                     _begin(path, values, journal, changes)
                 case "ends":
+                    if values["point"] < (changes[-1].point if changes else journal.history.base_point):
+                        raise JournalFileError(f"{path}: line {number} goes back to a point in front of the last one")
                     changes.append(Change(values["point"], _ends(path, number, values["ends"])))
                 case "end":
                     _check_end(path, values, journal)

@@ -156,6 +156,18 @@ def test_ends_of_logs_that_are_missing_are_noticed(tmp_path: Path) -> None:
         read_journal(path)
 
 
+def test_ends_of_logs_that_are_in_another_order_are_noticed(tmp_path: Path) -> None:
+    journal = new_journal()
+    for offset in range(1, 4):
+        journal.points.next({METADATA: LogEnd("", 0, offset, 0)})
+    path = written(tmp_path, journal)
+    first, *changes, end = path.read_text().splitlines(keepends=True)
+    assert read_journal(path).history.at(3) == {METADATA: LogEnd("", 0, 3, 0)}
+    path.write_text("".join([first, *reversed(changes), end]))
+    with pytest.raises(JournalFileError, match="line 3 goes back to a point in front of the last one"):
+        read_journal(path)
+
+
 def test_the_ends_of_many_logs_are_several_lines(tmp_path: Path) -> None:
     journal = new_journal(most_bytes=2_000)
     ends = {TopicPartition("t", index): LogEnd("id", 0, index, 0) for index in range(2 * MOST_ENDS + 1)}
