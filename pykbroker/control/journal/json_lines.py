@@ -102,10 +102,10 @@ class ReadJournal:
         wanted = Wanted.of(api, client_id, topic, error)
         found = []
         for line in self.lines:
-            if line["kind"] != "exchange" or client_id not in (None, line.get("client_id")):
+            if line["kind"] != "exchange":
                 continue
             request = RecordedRequest(line)
-            if wanted.has_api(request.api) and wanted.is_met_by(request):
+            if wanted.has_api(request.api) and wanted.is_of(request.client_id) and wanted.is_met_by(request):
                 found.append(request)
         return found
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from pykbroker.control.one_line import one_line
+from pykbroker.control.pattern import Pattern
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.errors import ErrorCode
 
@@ -54,13 +55,13 @@ def error_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The conditions of a question; None for anything. topic: the request or the response names it. error: one of the
-    response's error codes has this name.
+    """The conditions of a question; None for anything. topic: the request or the response names one that fits. error:
+    one of the response's error codes has this name.
     """
 
     api_key: int | None = None
-    client_id: str | None = None
-    topic: str | None = None
+    client_id: Pattern | None = None
+    topic: Pattern | None = None
     error: str | None = None
 
     @classmethod
@@ -70,8 +71,8 @@ class Wanted:
         """Raises UnknownApi, UnknownError."""
         return cls(
             None if api is None else api_key_of(api),
-            client_id,
-            None if topic is None else str(topic),
+            None if client_id is None else Pattern(str(client_id)),
+            None if topic is None else Pattern(str(topic)),
             None if error is None else error_of(error),
         )
 
@@ -80,15 +81,19 @@ class Wanted:
         return (
             isinstance(entry, Exchange)
             and self.api_key in (None, entry.api_key)
-            and self.client_id in (None, entry.client_id)
+            and (self.client_id is None or self.is_of(entry.client_id))
         )
+
+    def is_of(self, client_id: str | None) -> bool:
+        """Tell by the client id of a request."""
+        return self.client_id is None or self.client_id.fits(client_id or "")
 
     def has_api(self, api: str) -> bool:
         """Tell by the name of an API, as Kafka has it."""
         return self.api_key is None or api == api_name(self.api_key)
 
     def is_met_by(self, request: RecordedRequest) -> bool:
-        if self.topic is not None and self.topic not in request.topics:
+        if self.topic is not None and not self.topic.fits_any(request.topics):
             return False
         if self.error in (None, "NONE"):
             return self.error is None or (request.response is not None and not request.errors)

@@ -67,6 +67,10 @@ def test_by_client_and_api_and_position() -> None:
     assert found(journal, None, "a") == [1, 4, 5]
     assert found(journal, "Heartbeat", "a") == [1, 4]
     assert found(journal, "Heartbeat", "a", since=1) == [4]
+    assert found(journal, None, "[ab]*") == []
+    assert found(journal, None, "?") == [1, 2, 4, 5]
+    assert found(journal, None, "*") == [1, 2, 3, 4, 5]
+    assert found(journal, None, "") == [3]
     assert found(journal, "Fetch") == []
 
 
@@ -85,6 +89,7 @@ def test_a_topic_is_found_where_it_is_one_and_nowhere_else() -> None:
     record(journal, of_topic, DescribeConfigsResponse(), 4)
     record(journal, of_broker, DescribeConfigsResponse(), 4)
     assert found(journal, None, None, "orders") == [1, 5, 6, 7]
+    assert found(journal, None, None, "ord*") == [1, 5, 6, 7]
     assert found(journal, "Produce", None, "payments") == [2]
 
 
