@@ -103,12 +103,13 @@ def head_values(exchange: Exchange) -> dict[str, Any]:
     )
 
 
-def body_values(exchange: Exchange, names: Names) -> dict[str, Any]:
-    """The fields of request and response."""
-    return _without_none({"request": request_values(exchange, names), "response": response_values(exchange, names)})
+def body_values(exchange: Exchange, names: Names, *, with_records: bool = True) -> dict[str, Any]:
+    """The fields of request and response. Without records their fields are None, and most of the work is saved."""
+    request = request_values(exchange, names, with_records=with_records)
+    return _without_none({"request": request, "response": response_values(exchange, names, with_records=with_records)})
 
 
-def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
+def request_values(exchange: Exchange, names: Names, *, with_records: bool = True) -> dict[str, Any]:
     """The fields of the request. Never raises: what cannot be shown is told in the field `not_shown`."""
     if exchange.is_withheld:
         return _not_shown("it has secrets")
@@ -117,13 +118,13 @@ def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
         kind = request_type(exchange.api_key)
     except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
-    shown = _Shown(exchange.api_version, names, hidden_in_request(exchange.api_key))
+    shown = _Shown(exchange.api_version, names, hidden_in_request(exchange.api_key), with_records)
     return _message_values(
         kind, exchange.request, exchange.request_bytes, body, shown, exchange.api_key == ApiKey.PRODUCE
     )
 
 
-def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
+def response_values(exchange: Exchange, names: Names, *, with_records: bool = True) -> dict[str, Any] | None:
     """The fields of the response; None where there is none."""
     if not exchange.response_bytes:
         return None
@@ -137,7 +138,7 @@ def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
         _, body = decode_response_header(exchange.response, exchange.api_key, version)
     except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
-    shown = _Shown(version, names, hidden_in_response(exchange.api_key))
+    shown = _Shown(version, names, hidden_in_response(exchange.api_key), with_records)
     return _message_values(
         kind, exchange.response, exchange.response_bytes, body, shown, exchange.api_key == ApiKey.FETCH
     )
@@ -150,6 +151,7 @@ class _Shown:
     version: int
     names: Names
     hidden: frozenset[str]
+    with_records: bool
 
 
 def _message_values(
@@ -176,6 +178,7 @@ class _Values:
         self._version = shown.version
         self._names = shown.names
         self._hidden = shown.hidden
+        self._with_records = shown.with_records
         self._cut = cut
         self._records_left = MOST_RECORDS
         self._unpacked_left = MOST_UNPACKED
@@ -191,7 +194,7 @@ class _Values:
             if each.name in self._hidden and isinstance(value, (bytes, bytearray, memoryview)):
                 values[each.name] = HIDDEN
             elif each.kind == "records":
-                values[each.name] = None if value is None else self._records(value)
+                values[each.name] = None if value is None or not self._with_records else self._records(value)
             else:
                 values[each.name] = self._value(each.element, value)
             if each.name == _ERROR_CODE and isinstance(value, int):
@@ -294,8 +297,10 @@ def _headers(record: Record) -> Iterator[list[str | None]]:
 
 def _shown_bytes(record: Record) -> int:
     """The size of what is shown of a record, about; headers that are not count all the same, since they were read."""
-    parts = [record.key, record.value, *(part for header in record.headers for part in header)]
-    return sum(_PART_BYTES + min(SHOWN_BYTES, len(part or b"")) for part in parts)
+    size = _PART_BYTES + min(SHOWN_BYTES, len(record.key or b"")) + min(SHOWN_BYTES, len(record.value or b""))
+    for key, value in record.headers:
+        size += _PART_BYTES + min(SHOWN_BYTES, len(key)) + min(SHOWN_BYTES, len(value or b""))
+    return size
 
 
 def _text(data: bytes) -> str:

@@ -96,7 +96,7 @@ class Wanted:
         if self.topic is not None and not self.topic.fits_any(request.topics):
             return False
         if self.error in (None, "NONE"):
-            return self.error is None or (request.response is not None and not request.errors)
+            return self.error is None or (request.has_response and not request.errors)
         return self.error in request.errors
 
 

@@ -24,15 +24,17 @@ _SHOWN_TOPICS: Final = 3
 
 
 class RecordedRequest:
-    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest."""
+    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest, with records or
+    without.
+    """
 
-    def __init__(self, values: Mapping[str, Any], bodies: Callable[[], Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, values: Mapping[str, Any], bodies: Callable[[bool], Mapping[str, Any]] | None = None) -> None:
         self._head = values
         self._bodies = bodies
 
     @classmethod
     def of(cls, exchange: Exchange, names: Names) -> RecordedRequest:
-        return cls(head_values(exchange), lambda: body_values(exchange, names))
+        return cls(head_values(exchange), lambda records: body_values(exchange, names, with_records=records))
 
     @property
     def number(self) -> int:
@@ -110,20 +112,30 @@ class RecordedRequest:
         """The response's fields; None where there is none (yet)."""
         return self.as_json.get("response")
 
+    @property
+    def has_response(self) -> bool:
+        """Tell whether it has a response by now."""
+        return self._outline.get("response") is not None
+
     @cached_property
     def errors(self) -> set[str]:
         """The names of all error codes in the response, without NONE."""
-        return set(_errors(self.response)) - {_NO_ERROR}
+        return set(_errors(self._outline.get("response"))) - {_NO_ERROR}
 
     @cached_property
     def topics(self) -> set[str]:
         """The names of the topics in the request and in the response."""
-        return set(_topics(self.request)) | set(_topics(self.response))
+        return set(_topics(self._outline["request"])) | set(_topics(self._outline.get("response")))
 
     @cached_property
     def as_json(self) -> dict[str, Any]:
         """All of it, as a line of the journal has it."""
-        return dict(self._head) | (dict(self._bodies()) if self._bodies is not None else {})
+        return dict(self._head) | (dict(self._bodies(True)) if self._bodies is not None else {})
+
+    @cached_property
+    def _outline(self) -> Mapping[str, Any]:
+        """Request and response, the records left out."""
+        return self._head if self._bodies is None else self._bodies(False)
 
     def __str__(self) -> str:
         """One line for people."""

@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from pykbroker.control.journal import decoding
 from pykbroker.control.journal.journal import Journal
 from pykbroker.control.journal.query import (
     UnknownApi,
@@ -24,6 +25,7 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from pykbroker.protocol.messages.produce import ProduceResponse
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 from .entries import PEER, batch, begin, heartbeat, new_journal, record
@@ -138,3 +140,13 @@ def test_one_line_for_people_is_one_whatever_clients_are_called() -> None:
     first, second = (short_line(each, journal.topic_names) for each in journal.entries())
     assert first.endswith(r"Heartbeat v4 of \x1b[31mred\nö answered in 1.0 ms")
     assert second.endswith(r"__consumer_offsets-0: group \x1b[2Jg rebalances:\r\n because of #1")
+
+
+def test_no_record_is_read_to_find_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = new_journal()
+    record(journal, produce(("orders", [batch(b"x")])), ProduceResponse(), 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(decoding, "iter_records", None)
+        (request,) = select([journal], Wanted.of("Produce", None, "orders", "NONE"))
+        assert "on orders" in str(request)
+    assert request.request["topic_data"][0]["partition_data"][0]["records"][0]["records"][0]["value"] == "x"
