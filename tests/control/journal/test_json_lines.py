@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     assert not isinstance(raised.value, JournalCut)
 
 
-NO_LINES: list[tuple[int, dict[str, object]]] = [
+NO_LINES: list[tuple[int, Mapping[str, object]]] = [
     *(
         (2, change)
         for change in (
@@ -124,11 +125,11 @@ NO_LINES: list[tuple[int, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("number", "change"), NO_LINES)
 def test_a_line_in_the_middle_that_is_none_is_told_by_its_number(
-    tmp_path: Path, number: int, change: dict[str, object]
+    tmp_path: Path, number: int, change: Mapping[str, object]
 ) -> None:
     path = written(tmp_path, a_journal())
     lines = path.read_text().splitlines()
-    lines[number - 1] = json.dumps(json.loads(lines[number - 1]) | change)
+    lines[number - 1] = json.dumps({**json.loads(lines[number - 1]), **change})
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(JournalFileError, match=f"line {number} is no line of a journal"):
         read_journal(path)
