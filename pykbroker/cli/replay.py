@@ -6,8 +6,9 @@ The state comes from a savepoint that was taken later: the journal has where the
 from __future__ import annotations
 
 from datetime import datetime
+from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -52,9 +53,12 @@ def command(
     wants_state = (savepoint, until, at_time, data_dir, output) != (None,) * 5
     if wants_state and filters != (None,) * 3:
         raise CommandFailed("--api, --client-id and --topic are for lists, and the rest is for a state")
-    read = _read(journal)
+    read, cut = _read(journal)
     if not wants_state:
         _list(read, *filters)
+    if cut is not None:
+        raise CommandFailed(cut)
+    if not wants_state:
         return
     if savepoint is None:
         raise CommandFailed("a state needs --savepoint FILE, which has what was in the logs")
@@ -62,6 +66,8 @@ def command(
         raise CommandFailed("a state needs either --until N or --at TIME")
     if (data_dir is None) == (output is None):
         raise CommandFailed("a state is written either to --data-dir DIR or to --output FILE")
+    if output is not None and realpath(output) in map(realpath, (journal, savepoint)):
+        raise CommandFailed(f"--output {output} would take the place of what the state is made of")
     from pykbroker.control.replay import journal_file
 
     try:
@@ -75,11 +81,14 @@ def command(
     print_line(f"{data_dir or output} has the state behind #{number}")
 
 
-def _read(path: Path) -> ReadJournal:
-    from pykbroker.control.journal.json_lines import JournalFileError, read_journal
+def _read(path: Path) -> tuple[ReadJournal, str | None]:
+    """Return the journal, or what there is of it and how it was cut."""
+    from pykbroker.control.journal.json_lines import JournalCut, JournalFileError, read_journal
 
     try:
-        return read_journal(path)
+        return read_journal(path), None
+    except JournalCut as error:
+        return error.journal, one_line(error)
     except JournalFileError as error:
         raise CommandFailed(one_line(error)) from None
     except OSError as error:
@@ -95,6 +104,7 @@ def _milliseconds(text: str) -> float:
 
 def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: str | None) -> None:
     from pykbroker.control.journal.query import UnknownApi
+    from pykbroker.control.journal.recorded_request import event_line
 
     try:
         requests = {each.number: each for each in journal.requests(api, client_id=client_id, topic=topic)}
@@ -105,15 +115,8 @@ def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: s
         for line in journal.lines:
             if line["kind"] == "event":
                 if is_all:
-                    print_line(_event(line))
+                    print_line(event_line(line))
             elif line["number"] in requests:
                 print_line(str(requests[line["number"]]))
     except BrokenPipeError:
         forget_stdout()
-
-
-def _event(line: dict[str, Any]) -> str:
-    at_ms = line.get("at_ms")
-    at = f" {datetime.fromtimestamp(at_ms / 1000):%H:%M:%S.%f}"[:-3] if isinstance(at_ms, int | float) else ""
-    cause = f" because of #{line['caused_by']}" if line.get("caused_by") else ""
-    return f"#{line['number']}{at} {line.get('whose', '')}: {line['text']}{cause}"

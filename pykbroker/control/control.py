@@ -62,7 +62,9 @@ class Control:
         from .savepoints.node_cut import parts_of
 
         parts, _ = parts_of(self.node)
-        return rewind_copy(point_of(self.journal, number), parts.node.node_id, self.now_ms())
+        node_id = parts.node.node_id
+        point_of(self.journal, number)  # what cannot be had is told before anything is copied
+        return lambda: rewind_copy(point_of(self.journal, number), node_id, self.now_ms())
 
     def node_ended(self) -> None:
         """Let go of a node that has ended, and of its logs."""

@@ -12,7 +12,8 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from .journal import BrokerJournal, recent_journals
 from .threaded_kafka import recent_logs
@@ -20,24 +21,35 @@ from .threaded_kafka import recent_logs
 if TYPE_CHECKING:
     import pytest
 
+    from .broker_log import BrokerLog
+
 _LINES_SHOWN: Final = 60
 _LONGEST_NAME: Final = 120
 _DIRECTORY: Final = "kafka-journals"
 
-
-def marks() -> dict[int, int]:
-    """Return the positions of all logs and journals, by their identities."""
-    return {id(log): log.count for log in recent_logs()} | {id(each): each.position for each in recent_journals()}
+Marks: TypeAlias = WeakKeyDictionary["BrokerLog | BrokerJournal", int]
+"""Positions by what they are of, as long as it is there: `id` may be that of a later one."""
 
 
-def sections(test: str, since: dict[int, int], directory: Path) -> Iterator[tuple[str, str]]:
-    """The sections of a report about the time since the marks; the journals are written into the directory."""
+def marks() -> Marks:
+    """Return the positions of all logs and journals."""
+    found: Marks = WeakKeyDictionary()
     for log in recent_logs():
-        lines = log.lines(since.get(id(log), 0))[-_LINES_SHOWN:]
+        found[log] = log.count
+    for journal in recent_journals():
+        found[journal] = journal.position
+    return found
+
+
+def sections(test: str, since: Marks | None, directory: Path) -> Iterator[tuple[str, str]]:
+    """The sections of a report about the time since the marks; the journals are written into the directory."""
+    since = Marks() if since is None else since
+    for log in recent_logs():
+        lines = log.lines(since.get(log, 0))[-_LINES_SHOWN:]
         if lines:
             yield f"log of {log.name}", "\n".join(lines)
     for number, journal in enumerate(recent_journals(), start=1):
-        position = since.get(id(journal), 0)
+        position = since.get(journal, 0)
         if journal.position > position:
             stem = directory / file_name(test, number)
             yield f"requests of {journal.name}", "\n".join(_journal_lines(journal, position, stem))

@@ -113,8 +113,9 @@ class BrokerJournal:
     ) -> list[RecordedRequest]:
         """Return the requests that fit all that is given, the oldest first. Raises UnknownApi, UnknownError, NoJournal.
 
-        api: Kafka's name of it, such as `Produce`. topic: the request or its response names it. error: the response
-        has this error code, such as `NOT_COORDINATOR`; `NONE` is an answer without any. since: behind this position.
+        api: Kafka's name of it, such as `Produce`. topic: the request or its response names it; in this and in the
+        client id `*` and `?` stand for others. error: the response has this error code, such as `NOT_COORDINATOR`;
+        `NONE` is an answer without any. since: behind this position.
         Warns with JournalForgot where a part of what was asked about is forgotten.
         """
         journals = self._kept()

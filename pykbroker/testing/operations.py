@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypedDict
 
+import trio
+
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.conditions import Wanted, conditions_of, wait_until
 from pykbroker.client.configs import Resource, ResourceType, alter_configs, describe_configs
 from pykbroker.client.consumer import Consumer
-from pykbroker.client.errors import BadInput
+from pykbroker.client.errors import BadInput, TimedOut
 from pykbroker.client.fetched import ConsumedRecord
 from pykbroker.client.group_lag import group_lag
 from pykbroker.client.group_offsets import commit_offsets, fetch_offsets
@@ -26,6 +28,8 @@ from pykbroker.client.topics import create_topic, delete_topic, grow_topic, list
 from pykbroker.protocol.topic_partition import TopicPartition
 
 MOST_RECORDS: Final = 100_000
+STANDSTILL_S: Final = 30.0
+"""A read ends where no more has come for so long."""
 Bytes: TypeAlias = str | bytes | None
 """A key or a value; text is sent as UTF-8."""
 
@@ -83,7 +87,8 @@ class Reading(TypedDict, total=False):
 async def records_of(cluster: Cluster, name: str, options: Reading) -> list[ConsumedRecord]:
     """Return the records from the beginning to the end that the log has at the call, partition by partition.
 
-    Raises UnknownTopic, and BadInput where there are more than `most`.
+    Raises UnknownTopic, BadInput where there are more than `most`, and TimedOut where no more of them come: a power cut
+    leaves a log that may have holes with its end behind records that it has lost.
     """
     partition, most = options.get("partition"), options.get("most", MOST_RECORDS)
     isolation_level = READ_UNCOMMITTED if options.get("read_uncommitted") else READ_COMMITTED
@@ -94,7 +99,13 @@ async def records_of(cluster: Cluster, name: str, options: Reading) -> list[Cons
     consumer = Consumer(cluster, isolation_level=isolation_level, reset_to=EARLIEST_TIMESTAMP)
     await consumer.assign_at(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
     found: list[ConsumedRecord] = []
-    while any(consumer.positions[of] < ends[of].offset for of in wanted):
+    positions, since = consumer.positions, trio.current_time()
+    while left := [of for of in wanted if consumer.positions[of] < ends[of].offset]:
+        if consumer.positions != positions:
+            positions, since = consumer.positions, trio.current_time()
+        elif trio.current_time() - since > STANDSTILL_S:
+            of = left[0]
+            raise TimedOut(f"{of} ends at {ends[of].offset}, and has no record from {positions[of]} on")
         found += [
             record
             for record in await consumer.poll()

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
     from .broker import Broker
     from .cluster import Cluster
+    from .failed_tests import Marks
     from .kafka import KafkaUnderTest, Topic
 
 _LONGEST_NAME: Final = 120
-_marks: Final = pytest.StashKey[dict[int, int]]()
+_marks: Final[pytest.StashKey[Marks]] = pytest.StashKey()
 _allowed_findings: Final = pytest.StashKey["frozenset[Kind]"]()
 
 
@@ -268,7 +269,7 @@ def pytest_runtest_makereport(
     if report.failed and _used("threaded_kafka"):
         from .failed_tests import journal_directory, sections
 
-        report.sections.extend(sections(item.nodeid, item.stash.get(_marks, {}), journal_directory(item.config)))
+        report.sections.extend(sections(item.nodeid, item.stash.get(_marks, None), journal_directory(item.config)))
     return report
 
 

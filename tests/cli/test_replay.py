@@ -124,17 +124,29 @@ def test_what_cannot_be_is_one_line(recorded: Recorded, tmp_path: Path) -> None:
     cut = tmp_path / "cut.jsonl"
     cut.write_text("".join(recorded.journal.read_text().splitlines(keepends=True)[:-3]))
     assert "was cut" in of(cut, recorded.later)
+    listed = replay(cut)
+    assert listed.exit_code == 1
+    *entries, last = listed.output.splitlines()
+    assert entries == replay(recorded.journal).output.splitlines()[: len(entries)]
+    assert f"the end is missing; {len(entries)} entries before that can be read" in last
     lines = recorded.journal.read_text().splitlines(keepends=True)
-    head = json.loads(lines[0])
+    first = json.loads(lines[1])
     for ends in ({"t-0": ["id", 5, 4, 0, 0]}, {"t-0": ["id", 0, "4", 0, 0]}, {"../t": None}, {"t-0": [1]}):
-        cut.write_text(json.dumps({**head, "ends": ends}) + "\n" + "".join(lines[1:]))
-        assert "line 1" in of(cut, recorded.later)
+        cut.write_text("".join([lines[0], json.dumps({**first, "ends": ends}), "\n", *lines[2:]]))
+        assert "line 2" in of(cut, recorded.later)
     assert "cannot be read" in of(recorded.journal, tmp_path / "none at all")
     assert "either --until N or --at TIME" in refused(recorded.journal, "--savepoint", recorded.later)
     assert "needs --savepoint" in refused(recorded.journal, "--until", 3)
     assert "a time is such as" in refused(
         recorded.journal, "--savepoint", recorded.later, "--at", "noon", "--output", "x"
     )
+    assert "File name too long" in refused(
+        recorded.journal, "--savepoint", recorded.later, "--until", recorded.first, "--data-dir", tmp_path / ("x" * 300)
+    )
+    for source in (recorded.journal, recorded.later):
+        assert "would take the place of" in refused(
+            recorded.journal, "--savepoint", recorded.later, "--until", recorded.first, "--output", source
+        )
     assert "for lists" in refused(recorded.journal, "--api", "Produce", "--until", 3)
 
 

@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compat_tests.waiting import until
+from pykbroker.client.errors import TimedOut
 from pykbroker.control.journal.recorded_request import RecordedRequest
+from pykbroker.control.savepoints import node_copy
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server.replicas.replica_manager import ReplicaManager
-from pykbroker.testing import Broker, SavepointRefused
+from pykbroker.testing import Broker, SavepointRefused, operations
 
 from .test_fork import produce_raw
 
@@ -161,6 +163,26 @@ def test_records_that_were_compacted(broker: Broker) -> None:
         broker.fork(at=produced)
 
 
+def test_records_that_are_compacted_while_they_are_copied(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.bytes": "1048576"}
+    topic = broker.create_topic("t", configs=configs)
+    for value in ("one", "two"):
+        topic.produce(value, key="k")
+    produced = last(broker, "Produce")
+    for _ in range(8):
+        topic.produce("x" * 300_000, key="k")
+    write_logs = node_copy._write_logs
+
+    def write_behind_a_compaction(copy: node_copy._Copy) -> None:
+        monkeypatch.setattr(node_copy, "_write_logs", write_logs)
+        broker.clock.advance("1h", scope="tombstones")
+        write_logs(copy)
+
+    monkeypatch.setattr(node_copy, "_write_logs", write_behind_a_compaction)
+    with pytest.raises(SavepointRefused, match=f"t-0 was compacted after #{produced}: records that it had"):
+        broker.fork(at=produced)
+
+
 def test_what_a_crash_took(broker: Broker) -> None:
     topic = broker.create_topic("t")
     topic.produce("flushed")
@@ -174,6 +196,30 @@ def test_what_a_crash_took(broker: Broker) -> None:
     broker.topic("t").produce("in its place")
     with pytest.raises(SavepointRefused, match=f"t-0 ended at 2 at #{produced}, and at 1 later: what was not flushed"):
         broker.fork(at=produced)
+    with broker.fork(at=first) as fork:
+        assert fork.topic("t").values() == [b"flushed"]
+
+
+def test_what_a_crash_took_of_a_log_that_may_have_holes(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = {"cleanup.policy": "compact", "segment.bytes": 1 << 20, "min.compaction.lag.ms": 86_400_000}
+    topic = broker.create_topic("t", configs=configs)
+    topic.produce("flushed", key="k")
+    first = last(broker, "Produce")
+    (partition,) = partitions_of(broker).partitions()
+    until(lambda: partition.log.unflushed_messages == 0, "the first flush, which comes at once")
+    lost = []
+    for _ in range(8):
+        topic.produce("x" * 300_000, key="k")
+        lost.append(last(broker, "Produce"))
+    broker.crash(lose_unflushed=True)
+    broker.start()
+    assert broker.topic("t").end_offsets() == {0: 7}, "the name of the last segment is there"
+    monkeypatch.setattr(operations, "STANDSTILL_S", 1.0)
+    with pytest.raises(TimedOut, match="t-0 ends at 7, and has no record from 1 on"):
+        broker.topic("t").values()
+    for number in lost:
+        with pytest.raises(SavepointRefused, match=f"at #{number}, and .*: what was not flushed was lost"):
+            broker.fork(at=number)
     with broker.fork(at=first) as fork:
         assert fork.topic("t").values() == [b"flushed"]
 

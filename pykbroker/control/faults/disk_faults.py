@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
+from pykbroker.control.pattern import Pattern
 from pykbroker.storage.files.faulty_disk import ROOM_ERRORS, SYNCS
 
 from .errors import BadFault, suggestion
-from .match import Pattern
 from .options import known_options, pick_of, text_of
 from .rule import CountedRule, Pick
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeVar
 
+from pykbroker.control.pattern import Pattern
 from pykbroker.protocol.api_keys import ApiKey, api_name, request_type
 from pykbroker.protocol.errors import ErrorCode
 
@@ -20,7 +21,7 @@ from .condition import Condition, Happened, Happening, Released
 from .error_answers import has_place_for_errors
 from .errors import BadFault, suggestion
 from .kafkas_use import apis_of_error
-from .match import Match, Pattern
+from .match import Match
 from .rule import Action, Held, Pick, When
 
 ChoiceT = TypeVar("ChoiceT", When, Held)

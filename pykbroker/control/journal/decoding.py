@@ -37,6 +37,12 @@ UNPACKED_BYTES: Final = 4 * 1024 * 1024
 """Of a compressed batch."""
 SHOWN_BYTES: Final = 256 * 1024
 """Of a key or a value."""
+MOST_SHOWN_BYTES: Final = 1024 * 1024
+"""Of all records of a frame: further ones are counted. Only what was compressed has so much."""
+MOST_HEADERS: Final = 1_000
+"""Of one record."""
+_PART_BYTES: Final = 16
+"""The least that a record or a header counts for."""
 NOT_SHOWN: Final = "not_shown"
 HIDDEN: Final = "(hidden)"
 _ERROR_CODE: Final = "error_code"
@@ -97,12 +103,13 @@ def head_values(exchange: Exchange) -> dict[str, Any]:
     )
 
 
-def body_values(exchange: Exchange, names: Names) -> dict[str, Any]:
-    """The fields of request and response."""
-    return _without_none({"request": request_values(exchange, names), "response": response_values(exchange, names)})
+def body_values(exchange: Exchange, names: Names, *, with_records: bool = True) -> dict[str, Any]:
+    """The fields of request and response. Without records their fields are None, and most of the work is saved."""
+    request = request_values(exchange, names, with_records=with_records)
+    return _without_none({"request": request, "response": response_values(exchange, names, with_records=with_records)})
 
 
-def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
+def request_values(exchange: Exchange, names: Names, *, with_records: bool = True) -> dict[str, Any]:
     """The fields of the request. Never raises: what cannot be shown is told in the field `not_shown`."""
     if exchange.is_withheld:
         return _not_shown("it has secrets")
@@ -111,13 +118,13 @@ def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
         kind = request_type(exchange.api_key)
     except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
-    shown = _Shown(exchange.api_version, names, hidden_in_request(exchange.api_key))
+    shown = _Shown(exchange.api_version, names, hidden_in_request(exchange.api_key), with_records)
     return _message_values(
         kind, exchange.request, exchange.request_bytes, body, shown, exchange.api_key == ApiKey.PRODUCE
     )
 
 
-def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
+def response_values(exchange: Exchange, names: Names, *, with_records: bool = True) -> dict[str, Any] | None:
     """The fields of the response; None where there is none."""
     if not exchange.response_bytes:
         return None
@@ -131,7 +138,7 @@ def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
         _, body = decode_response_header(exchange.response, exchange.api_key, version)
     except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
-    shown = _Shown(version, names, hidden_in_response(exchange.api_key))
+    shown = _Shown(version, names, hidden_in_response(exchange.api_key), with_records)
     return _message_values(
         kind, exchange.response, exchange.response_bytes, body, shown, exchange.api_key == ApiKey.FETCH
     )
@@ -144,6 +151,7 @@ class _Shown:
     version: int
     names: Names
     hidden: frozenset[str]
+    with_records: bool
 
 
 def _message_values(
@@ -170,9 +178,11 @@ class _Values:
         self._version = shown.version
         self._names = shown.names
         self._hidden = shown.hidden
+        self._with_records = shown.with_records
         self._cut = cut
         self._records_left = MOST_RECORDS
         self._unpacked_left = MOST_UNPACKED
+        self._bytes_left = MOST_SHOWN_BYTES
 
     def of(self, struct: Struct) -> dict[str, Any]:
         """The fields of a message, or of a part of one, that its version has."""
@@ -184,7 +194,7 @@ class _Values:
             if each.name in self._hidden and isinstance(value, (bytes, bytearray, memoryview)):
                 values[each.name] = HIDDEN
             elif each.kind == "records":
-                values[each.name] = None if value is None else self._records(value)
+                values[each.name] = None if value is None or not self._with_records else self._records(value)
             else:
                 values[each.name] = self._value(each.element, value)
             if each.name == _ERROR_CODE and isinstance(value, int):
@@ -217,7 +227,7 @@ class _Values:
         found: list[dict[str, Any]] = []
         try:
             for batch in iter_batches(bytes(data), allow_partial=True):
-                if not self._records_left:
+                if not self._records_left or self._bytes_left <= 0:
                     found.append(_not_shown("more batches"))
                     break
                 found.append(self._batch(batch))
@@ -244,13 +254,17 @@ class _Values:
             if not self._unpacked_left:
                 return values | _not_shown("more compressed batches")
             self._unpacked_left -= 1
+        records: list[dict[str, Any]] = []
         try:
-            wanted = self._records_left
-            records = list(islice(iter_records(batch, limit_bytes=UNPACKED_BYTES), wanted))
+            for record in islice(iter_records(batch, limit_bytes=UNPACKED_BYTES), self._records_left):
+                if self._bytes_left <= 0:
+                    break
+                self._bytes_left -= _shown_bytes(record)
+                records.append(_record(record))
         except InvalidRecords as error:
             return values | _not_shown(str(error))
         self._records_left -= len(records)
-        values["records"] = [_record(each) for each in records]
+        values["records"] = records
         left = header.records_count - len(records)
         return values | (_not_shown(f"{left} more records") if left > 0 else {})
 
@@ -271,12 +285,22 @@ def _record(record: Record) -> dict[str, Any]:
     }
     if record.headers:
         row["headers"] = list(_headers(record))
+        left = len(record.headers) - MOST_HEADERS
+        row |= _not_shown(f"{left} more headers") if left > 0 else {}
     return row
 
 
 def _headers(record: Record) -> Iterator[list[str | None]]:
+    for key, value in record.headers[:MOST_HEADERS]:
+        yield [_cut(key), None if value is None else _text(value)]
+
+
+def _shown_bytes(record: Record) -> int:
+    """The size of what is shown of a record, about; headers that are not count all the same, since they were read."""
+    size = _PART_BYTES + min(SHOWN_BYTES, len(record.key or b"")) + min(SHOWN_BYTES, len(record.value or b""))
     for key, value in record.headers:
-        yield [key, None if value is None else _text(value)]
+        size += _PART_BYTES + min(SHOWN_BYTES, len(key)) + min(SHOWN_BYTES, len(value or b""))
+    return size
 
 
 def _text(data: bytes) -> str:
@@ -286,6 +310,10 @@ def _text(data: bytes) -> str:
         return data.decode() + cut
     except UnicodeDecodeError:
         return f"base64:{base64.b64encode(data).decode()}{cut}"
+
+
+def _cut(key: str) -> str:
+    return key if len(key) <= SHOWN_BYTES else f"{key[:SHOWN_BYTES]}… ({len(key)} characters)"
 
 
 def _not_shown(why: str) -> dict[str, Any]:

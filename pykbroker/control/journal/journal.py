@@ -123,7 +123,8 @@ class Journal:
     def note(self, whose: str, text: str, caused_by: int) -> None:
         """Note what a state machine did."""
         number = self.last_number = next(self._numbers)
-        text = text[:MOST_EVENT_CHARACTERS]
+        if len(text) > MOST_EVENT_CHARACTERS:
+            text = f"{text[: MOST_EVENT_CHARACTERS - 1]}…"
         event = Event(number, self.node_id, self._now_ns(), whose, text, caused_by)
         ends = self.look()
         event.began = self.points.latest

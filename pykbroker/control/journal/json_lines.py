@@ -1,17 +1,18 @@
 """A journal as JSON lines: a head, one line for each entry, and an end, without which it was cut.
 
 The head says how many entries had been forgotten. An exchange and an event have the fields of `decoding`, and the
-number of their point; lines of the kind `ends` say at which points logs ended elsewhere than before (`points`). A
-journal of several nodes has no points.
+number of their point; lines of the kind `ends` say where logs ended at the head's point, and at which later ones they
+ended elsewhere than before (`points`). A journal of several nodes has no points.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pykbroker.protocol.topic_partition import TopicPartition
 
@@ -24,6 +25,8 @@ from .recorded_request import RecordedRequest
 FORMAT: Final = 1
 MOST_LINE_CHARACTERS: Final = 64 * 1024 * 1024
 """Of a file that is read back."""
+MOST_ENDS: Final = 1_000
+"""Of one line: what makes it does not let go of Python's lock."""
 
 
 class JournalFileError(ValueError):
@@ -50,11 +53,14 @@ def json_lines(journals: Iterable[Journal], since: int = 0) -> Iterator[str]:
         "nodes": [each.node_id for each in journals],
         "cluster_id": next((each.cluster_id for each in journals if each.cluster_id), ""),
         "point": history.base_point,
-        "ends": ends_values(history.base),
     }
     yield _line(head)
-    for change in history.changes:
-        yield _line({"kind": "ends", "point": change.point, "ends": ends_values(change.ends)})
+    changes = 0
+    for change in (Change(history.base_point, history.base), *history.changes):
+        ends = iter(change.ends.items())
+        while some := dict(islice(ends, MOST_ENDS)):
+            yield _line({"kind": "ends", "point": change.point, "ends": ends_values(some)})
+            changes += 1
     count = 0
     for entry, journal in entries_of(journals, since):
         values = entry_values(entry, journal.topic_names)
@@ -62,7 +68,7 @@ def json_lines(journals: Iterable[Journal], since: int = 0) -> Iterator[str]:
             values["point"] = entry.point
         yield _line(values)
         count += 1
-    yield _line({"kind": "end", "entries": count})
+    yield _line({"kind": "end", "entries": count, "changes": changes})
 
 
 @dataclass(slots=True)
@@ -96,10 +102,10 @@ class ReadJournal:
         wanted = Wanted.of(api, client_id, topic, error)
         found = []
         for line in self.lines:
-            if line["kind"] != "exchange" or client_id not in (None, line.get("client_id")):
+            if line["kind"] != "exchange":
                 continue
             request = RecordedRequest(line)
-            if wanted.has_api(request.api) and wanted.is_met_by(request):
+            if wanted.has_api(request.api) and wanted.is_of(request.client_id) and wanted.is_met_by(request):
                 found.append(request)
         return found
 
@@ -118,37 +124,46 @@ def read_journal(path: str | Path) -> ReadJournal:
             values = _values(line)
             if values is None:
                 if number == 1:
-                    raise JournalFileError(f"{path} is no journal of pykbroker: line 1 is none of its lines")
+                    raise _no_journal(path)
                 if not line.endswith("\n") and not file.read(1):
                     raise _cut(path, f"line {number} is cut", journal)
                 raise JournalFileError(f"{path}: line {number} is no line of a journal")
-            if number == 1:
-                _begin(path, values, journal)
-                journal.history = replace(journal.history, changes=changes)
-            elif values["kind"] == "ends":
-                changes.append(Change(values["point"], _ends(path, number, values["ends"])))
-            elif values["kind"] == "end":
-                _check_end(path, values, journal)
-                return journal
-            else:
-                journal.lines.append(values)
+            if (number == 1) != (values["kind"] == "journal"):
+                raise (
+                    _no_journal(path) if number == 1 else JournalFileError(f"{path}: line {number} begins another one")
+                )
+            match values["kind"]:
+                case "journal":
+                    _begin(path, values, journal, changes)
+                case "ends":
+                    if values["point"] < (changes[-1].point if changes else journal.history.base_point):
+                        raise JournalFileError(f"{path}: line {number} goes back to a point in front of the last one")
+                    changes.append(Change(values["point"], _ends(path, number, values["ends"])))
+                case "end":
+                    _check_end(path, values, journal)
+                    if file.read(1):
+                        raise JournalFileError(f"{path}: behind its end, line {number}, there is more")
+                    return journal
+                case _:
+                    journal.lines.append(values)
     if not number:
         raise JournalFileError(f"{path} is empty")
     raise _cut(path, f"nothing follows line {number}, and the end is missing", journal)
 
 
-def _begin(path: Path, head: dict[str, Any], journal: ReadJournal) -> None:
-    if head["kind"] != "journal" or not isinstance(head.get("forgotten"), int):
-        raise JournalFileError(f"{path} is no journal of pykbroker: line 1 is none of its lines")
-    if head.get("format") != FORMAT:
-        raise JournalFileError(f"{path} has the format {head.get('format')} of journals; this version reads {FORMAT}")
-    journal.forgotten = head["forgotten"]
-    nodes, point = head.get("nodes", []), head.get("point", 0)
-    if not isinstance(nodes, list) or not isinstance(point, int):
-        raise JournalFileError(f"{path} is no journal of pykbroker: line 1 is none of its lines")
-    journal.nodes, journal.cluster_id = nodes, str(head.get("cluster_id", ""))
-    base = _ends(path, 1, head.get("ends", {}))
-    journal.history = History(point, {at: end for at, end in base.items() if end is not None})
+def _begin(path: Path, head: dict[str, Any], journal: ReadJournal, changes: list[Change]) -> None:
+    """Read the head. changes: has those of the lines that follow, once they were read."""
+    if head["format"] != FORMAT:
+        raise JournalFileError(f"{path} has the format {head['format']} of journals; this version reads {FORMAT}")
+    expected = (("forgotten", int), ("nodes", list), ("cluster_id", str), ("point", int))
+    if not all(isinstance(head.get(name), type_) for name, type_ in expected):
+        raise _no_journal(path)
+    journal.forgotten, journal.nodes, journal.cluster_id = head["forgotten"], head["nodes"], head["cluster_id"]
+    journal.history = History(head["point"], changes=changes)
+
+
+def _no_journal(path: Path) -> JournalFileError:
+    return JournalFileError(f"{path} is no journal of pykbroker: line 1 is none of its lines")
 
 
 def _ends(path: Path, number: int, values: Any) -> dict[TopicPartition, LogEnd | None]:
@@ -159,9 +174,12 @@ def _ends(path: Path, number: int, values: Any) -> dict[TopicPartition, LogEnd |
 
 
 def _check_end(path: Path, end: dict[str, Any], journal: ReadJournal) -> None:
-    if end.get("entries") != len(journal.lines):
-        message = f"{len(journal.lines)} entries are there, and {end.get('entries')} were written"
-        raise _cut(path, message, journal)
+    there, written = len(journal.lines), end["entries"]
+    if there != written:
+        raise _cut(path, f"{there} entries are there, and {written} were written", journal)
+    there, written = len(journal.history.changes), end["changes"]
+    if there != written:
+        raise _cut(path, f"{there} lines with ends of logs are there, and {written} were written", journal)
 
 
 def _cut(path: Path, what: str, journal: ReadJournal) -> JournalCut:
@@ -176,17 +194,24 @@ def _values(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     kind = values.get("kind") if isinstance(values, dict) else None
-    needed = _NEEDED.get(kind) if isinstance(kind, str) else None
-    if needed is None or not line.endswith("\n"):
+    if not isinstance(kind, str) or kind not in _NEEDED or not line.endswith("\n"):
         return None
-    return values if all(isinstance(values.get(name), kind) for name, kind in needed.items()) else None
+    are_there = all(isinstance(values.get(name), type_) for name, type_ in _NEEDED[kind].items())
+    optional = _OPTIONAL.get(kind, {})
+    are_right = all(isinstance(values[name], type_) for name, type_ in optional.items() if name in values)
+    return values if are_there and are_right and all(0 <= values.get(name, 0) <= _MOST_MS for name in _TIMES) else None
 
 
-_NEEDED: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
-    "journal": {},
-    "end": {},
+_TIMES: Final = ("received_ms", "took_ms", "at_ms")
+_MOST_MS: Final = 1 << 47
+"""A time that a calendar has, in whatever zone."""
+_NUMBER: Final = (int, float)
+_Types: TypeAlias = Mapping[str, Mapping[str, type | tuple[type, ...]]]
+_NEEDED: Final[_Types] = {
+    "journal": {"format": int},
+    "end": {"entries": int, "changes": int},
     "ends": {"point": int, "ends": dict},
-    "event": {"number": int, "node": int, "text": str},
+    "event": {"number": int, "node": int, "at_ms": _NUMBER, "whose": str, "text": str},
     "exchange": {
         "number": int,
         "node": int,
@@ -195,9 +220,21 @@ _NEEDED: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
         "principal": str,
         "connection": int,
         "correlation_id": int,
-        "received_ms": (int, float),
+        "received_ms": _NUMBER,
         "outcome": str,
         "request": dict,
+    },
+}
+_OPTIONAL: Final[_Types] = {
+    "event": {"caused_by": int, "point": int},
+    "exchange": {
+        "client_id": str,
+        "took_ms": _NUMBER,
+        "caused_by": int,
+        "reason": str,
+        "interference": list,
+        "response": dict,
+        "point": int,
     },
 }
 

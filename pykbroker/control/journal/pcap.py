@@ -22,7 +22,7 @@ _LINKTYPE_RAW: Final = 101
 _SEGMENT_BYTES: Final = 60_000
 """Of a frame in one packet: with its headers within the 65,535 bytes of IP."""
 _SIZE: Final = struct.Struct(">i")
-_FIN, _SYN, _PSH, _ACK = 0x01, 0x02, 0x08, 0x10
+_SYN, _PSH, _ACK = 0x02, 0x08, 0x10
 _WINDOW: Final = 65_535
 _TCP: Final = struct.Struct(">HHIIBBHHH")
 _IP4: Final = struct.Struct(">BBHHHBBH4s4s")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
+from typing import Final
 
+from pykbroker.control.one_line import one_line
+from pykbroker.control.pattern import Pattern
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.errors import ErrorCode
 
-from .decoding import Names
+from .decoding import Names, event_values
 from .exchange import Entry, Exchange
 from .journal import Journal
-from .recorded_request import RecordedRequest
+from .recorded_request import RecordedRequest, event_line
+
+_LONGEST_NAME: Final = 64
+"""What is longer is no name, and to look for one that is close takes as long as it is."""
 
 
 class UnknownApi(ValueError):
@@ -27,7 +32,8 @@ class UnknownError(ValueError):
 def api_key_of(name: str) -> int:
     """Return the key of an API, by its name as Kafka has it (`Produce`), in any case. Raises UnknownApi."""
     known = {api_name(key).lower(): int(key) for key in ApiKey}
-    wanted = str(name).lower().replace("_", "").replace("-", "")
+    name = one_line(str(name)[:_LONGEST_NAME])
+    wanted = name.lower().replace("_", "").replace("-", "")
     if wanted in known:
         return known[wanted]
     close = get_close_matches(wanted, known, n=1)
@@ -38,7 +44,8 @@ def api_key_of(name: str) -> int:
 def error_of(name: str) -> str:
     """Return the name of an error code as Kafka spells it. Raises UnknownError."""
     known = [code.name for code in ErrorCode]
-    wanted = str(name).upper().replace("-", "_")
+    name = one_line(str(name)[:_LONGEST_NAME])
+    wanted = name.upper().replace("-", "_")
     if wanted in known:
         return wanted
     close = get_close_matches(wanted, known, n=1)
@@ -48,13 +55,13 @@ def error_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The conditions of a question; None for anything. topic: the request or the response names it. error: one of the
-    response's error codes has this name.
+    """The conditions of a question; None for anything. topic: the request or the response names one that fits. error:
+    one of the response's error codes has this name.
     """
 
     api_key: int | None = None
-    client_id: str | None = None
-    topic: str | None = None
+    client_id: Pattern | None = None
+    topic: Pattern | None = None
     error: str | None = None
 
     @classmethod
@@ -64,8 +71,8 @@ class Wanted:
         """Raises UnknownApi, UnknownError."""
         return cls(
             None if api is None else api_key_of(api),
-            client_id,
-            None if topic is None else str(topic),
+            None if client_id is None else Pattern(str(client_id)),
+            None if topic is None else Pattern(str(topic)),
             None if error is None else error_of(error),
         )
 
@@ -74,18 +81,22 @@ class Wanted:
         return (
             isinstance(entry, Exchange)
             and self.api_key in (None, entry.api_key)
-            and self.client_id in (None, entry.client_id)
+            and (self.client_id is None or self.is_of(entry.client_id))
         )
+
+    def is_of(self, client_id: str | None) -> bool:
+        """Tell by the client id of a request."""
+        return self.client_id is None or self.client_id.fits(client_id or "")
 
     def has_api(self, api: str) -> bool:
         """Tell by the name of an API, as Kafka has it."""
         return self.api_key is None or api == api_name(self.api_key)
 
     def is_met_by(self, request: RecordedRequest) -> bool:
-        if self.topic is not None and self.topic not in request.topics:
+        if self.topic is not None and not self.topic.fits_any(request.topics):
             return False
         if self.error in (None, "NONE"):
-            return self.error is None or (request.response is not None and not request.errors)
+            return self.error is None or (request.has_response and not request.errors)
         return self.error in request.errors
 
 
@@ -114,9 +125,7 @@ def short_line(entry: Entry, names: Names) -> str:
     """One line for people."""
     if isinstance(entry, Exchange):
         return str(RecordedRequest.of(entry, names))
-    cause = f" because of #{entry.caused_by}" if entry.caused_by else ""
-    at = datetime.fromtimestamp(entry.at_ns / 1e9).astimezone()
-    return f"#{entry.number} {at:%H:%M:%S.%f}"[:-3] + f" {entry.whose}: {entry.text}{cause}"
+    return event_line(event_values(entry))
 
 
 def forgotten(journals: Iterable[Journal], since: int = 0) -> int:

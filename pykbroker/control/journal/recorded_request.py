@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+from pykbroker.control.one_line import one_line
+
 from .decoding import Names, body_values, head_values
 from .exchange import Exchange
 
@@ -22,20 +24,17 @@ _SHOWN_TOPICS: Final = 3
 
 
 class RecordedRequest:
-    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest. kept_bytes: of
-    its frames.
+    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest, with records or
+    without.
     """
 
-    def __init__(
-        self, values: Mapping[str, Any], bodies: Callable[[], Mapping[str, Any]] | None = None, kept_bytes: int = 0
-    ) -> None:
+    def __init__(self, values: Mapping[str, Any], bodies: Callable[[bool], Mapping[str, Any]] | None = None) -> None:
         self._head = values
         self._bodies = bodies
-        self.kept_bytes = kept_bytes
 
     @classmethod
     def of(cls, exchange: Exchange, names: Names) -> RecordedRequest:
-        return cls(head_values(exchange), lambda: body_values(exchange, names), exchange.kept_bytes)
+        return cls(head_values(exchange), lambda records: body_values(exchange, names, with_records=records))
 
     @property
     def number(self) -> int:
@@ -113,20 +112,30 @@ class RecordedRequest:
         """The response's fields; None where there is none (yet)."""
         return self.as_json.get("response")
 
+    @property
+    def has_response(self) -> bool:
+        """Tell whether it has a response by now."""
+        return self._outline.get("response") is not None
+
     @cached_property
     def errors(self) -> set[str]:
         """The names of all error codes in the response, without NONE."""
-        return set(_errors(self.response)) - {_NO_ERROR}
+        return set(_errors(self._outline.get("response"))) - {_NO_ERROR}
 
     @cached_property
     def topics(self) -> set[str]:
         """The names of the topics in the request and in the response."""
-        return set(_topics(self.request)) | set(_topics(self.response))
+        return set(_topics(self._outline["request"])) | set(_topics(self._outline.get("response")))
 
     @cached_property
     def as_json(self) -> dict[str, Any]:
         """All of it, as a line of the journal has it."""
-        return dict(self._head) | (dict(self._bodies()) if self._bodies is not None else {})
+        return dict(self._head) | (dict(self._bodies(True)) if self._bodies is not None else {})
+
+    @cached_property
+    def _outline(self) -> Mapping[str, Any]:
+        """Request and response, the records left out."""
+        return self._head if self._bodies is None else self._bodies(False)
 
     def __str__(self) -> str:
         """One line for people."""
@@ -145,10 +154,17 @@ class RecordedRequest:
             *(f"[{each}]" for each in self.interference),
             " ".join(sorted(self.errors)),
         ]
-        return " ".join(filter(None, words))
+        return one_line(" ".join(filter(None, words)))
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+def event_line(values: Mapping[str, Any]) -> str:
+    """One line for people about an event. values: a line of a journal."""
+    at = datetime.fromtimestamp(values["at_ms"] / 1000).astimezone()
+    cause = f" because of #{values['caused_by']}" if values.get("caused_by") else ""
+    return one_line(f"#{values['number']} {at:%H:%M:%S.%f}"[:-3] + f" {values['whose']}: {values['text']}{cause}")
 
 
 def _errors(values: Any) -> Iterator[str]:

@@ -6,13 +6,17 @@ nothing goes on once the caller is cancelled.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import trio
+
+from pykbroker.control.one_line import one_line
 
 from .decoding import event_values
 from .exchange import Event, Exchange
@@ -25,10 +29,12 @@ from .recorded_request import RecordedRequest
 DEFAULT_MOST: Final = 100
 MOST: Final = 1_000
 """Entries of one answer."""
-MOST_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Of frames whose values one answer has."""
+MOST_ANSWER_BYTES: Final = 1024 * 1024
+"""Of one answer as JSON, but for its last entry: what is packed in the event loop."""
 _PIECE_BYTES: Final = 256 * 1024
 _PIECE_S: Final = 0.02
+_SHOWN: Final = 64
+"""Characters of what means nothing."""
 _FILTERS: Final = ("api", "client_id", "topic", "error")
 
 T = TypeVar("T")
@@ -87,12 +93,14 @@ class JournalRequests:
         _check(question, ("since", "most"))
         since, most = _since(question), _most(question)
         journals = self._kept()
-        events = [entry for entry, _ in entries_of(journals, since) if isinstance(entry, Event)]
-        return {
-            "events": [event_values(event) for event in events[:most]],
-            "next": events[most - 1].number if len(events) > most else None,
-            "forgotten": forgotten(journals, since),
-        }
+        found: list[dict[str, Any]] = []
+        after: int | None = None
+        async for event in self._in_thread(islice(_events(journals, since), most + 1)):
+            if len(found) == most:
+                after = found[-1]["number"]
+            else:
+                found.append(event_values(event))
+        return {"events": found, "next": after, "forgotten": forgotten(journals, since)}
 
     async def json_lines(self, question: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """The journal from behind `since` on as JSON lines, in pieces."""
@@ -104,8 +112,7 @@ class JournalRequests:
     async def pcap(self, question: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """The requests and responses from behind `since` on as a capture file, in pieces."""
         _check(question, ("since",))
-        entries = entries_of(self._kept(), _since(question))
-        packets = pcap(entry for entry, _ in entries if isinstance(entry, Exchange))
+        packets = _packets(self._kept(), _since(question))
         async for piece in self._in_thread(_joined(packets)):
             yield piece
 
@@ -145,8 +152,19 @@ def _page(requests: Iterator[RecordedRequest | None], most: int) -> Iterator[dic
         if not left or left_bytes <= 0:
             yield number
             return
-        left, left_bytes, number = left - 1, left_bytes - request.kept_bytes, request.number
-        yield request.as_json
+        values = request.as_json
+        left, left_bytes, number = left - 1, left_bytes - len(json.dumps(values)), request.number
+        yield values
+
+
+def _events(journals: Sequence[Journal], since: int) -> Iterator[Event]:
+    for entry, _ in entries_of(journals, since):
+        if isinstance(entry, Event):
+            yield entry
+
+
+def _packets(journals: Sequence[Journal], since: int) -> Iterator[bytes]:
+    yield from pcap(entry for entry, _ in entries_of(journals, since) if isinstance(entry, Exchange))
 
 
 def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -163,15 +181,16 @@ def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
 def _check(question: Mapping[str, Any], known: Collection[str]) -> None:
     for name in question:
         if name not in known:
-            close = get_close_matches(str(name), known, n=1)
+            shown = one_line(str(name)[:_SHOWN])
+            close = get_close_matches(shown, known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-            raise BadQuestion(f"there is no parameter '{name}'; {hint}")
+            raise BadQuestion(f"there is no parameter '{shown}'; {hint}")
 
 
 def _text(question: Mapping[str, Any], name: str) -> str | None:
     value = question.get(name)
     if value is not None and not isinstance(value, str):
-        raise BadQuestion(f"{name} is a text, not {value!r}")
+        raise BadQuestion(f"{name} is a text, not {repr(value)[:_SHOWN]}")
     return value
 
 
@@ -191,5 +210,5 @@ def _number(question: Mapping[str, Any], name: str, default: int, least: int, mo
     except ValueError:
         number = None
     if number is None or not least <= number <= most:
-        raise BadQuestion(f"{name} is a number from {least} to {most}, not {value!r}")
+        raise BadQuestion(f"{name} is a number from {least} to {most}, not {repr(value)[:_SHOWN]}")
     return number

@@ -69,11 +69,13 @@ def replay_into(directory: Path, journal: ReadJournal, number: int, savepoint: P
         raise SavepointRefused(
             f"the savepoint {savepoint} has {manifest.directories} log directories: make another savepoint of it"
         )
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise SavepointRefused(f"the log directory {directory} is not empty: a savepoint begins in an empty one")
-    is_new = not directory.exists()
+    is_new = False
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if not directory.exists():
+            directory.mkdir(parents=True)
+            is_new = True
+        elif not directory.is_dir() or any(directory.iterdir()):
+            raise SavepointRefused(f"the log directory {directory} is not empty: a savepoint begins in an empty one")
         unpack_archive(savepoint, [directory], durably=True)
         try:
             _rewind(OsDisk(), [directory], journal, number, manifest)

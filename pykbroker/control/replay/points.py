@@ -15,8 +15,8 @@ from .errors import PointLost
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The point at which the entry `number` had ended. logs: as they were. lowest_ends: how far logs were cut off
-    later. compacted: how far those were by then that were compacted later.
+    """The point at which the entry `number` had ended. logs: as they were. lowest_ends: how far those come at the
+    least that have lost their ends later, by a crash. compacted: how far those were by then that were compacted later.
     """
 
     number: int
@@ -35,14 +35,16 @@ class Point:
             raise PointLost(f"the journal has forgotten the state behind #{number}, among the oldest entries") from None
         if METADATA not in logs:
             raise PointLost(f"the journal does not tell the state behind #{number}: the broker did not serve yet")
+        latest = {at: end.end_offset for at, end in logs.items()}
         lowest: dict[TopicPartition, int] = {}
         compacted: dict[TopicPartition, int] = {}
         for at, end in history.behind(point):
             then = logs.get(at)
             if end is None or then is None or end.topic_id != then.topic_id:
                 continue
-            if end.end_offset < lowest.get(at, then.end_offset):
-                lowest[at] = end.end_offset
+            if end.end_offset < latest[at]:
+                lowest[at] = min(end.end_offset, lowest.get(at, end.end_offset))
+            latest[at] = end.end_offset
             if end.cleanings > then.cleanings:
                 compacted[at] = end.cleaned_offset
         return cls(number, logs, lowest, compacted)

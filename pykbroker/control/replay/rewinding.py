@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pykbroker.control.journal.points import METADATA, LogEnd
-from pykbroker.control.savepoints.node_copy import Rewind
+from pykbroker.control.savepoints.node_copy import CutBack
 from pykbroker.metadata.image import InconsistentMetadata, MetadataImage
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import uuid_to_text
@@ -33,6 +33,7 @@ from pykbroker.storage.files.checkpoints import (
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log import Log
+from pykbroker.storage.segments.batch_scan import scan_headers
 from pykbroker.storage.segments.log_config import LogConfig
 from pykbroker.storage.segments.segment import LOG_SUFFIX
 
@@ -46,7 +47,7 @@ _CONFIG: Final = LogConfig(retention_ms=-1)
 _DELETERS: Final = "by retention or by DeleteRecords"
 
 
-def rewind_copy(point: Point, node_id: int, now_ms: int) -> Rewind:
+def rewind_copy(point: Point, node_id: int, now_ms: int) -> CutBack:
     """Return what rewinds a copy that goes with its process."""
     disk = UnsyncedDisk()
     return lambda directories: rewind(disk, directories, point, node_id=node_id, now_ms=now_ms)
@@ -172,6 +173,8 @@ class _Directory:
         try:
             _check_end(log.log_end_offset, at, end_offset, self._point)
             log.truncate_to(end_offset)
+            if at in self._point.lowest_ends:
+                _check_last(log, at, self._point)
         finally:
             log.close()
 
@@ -185,6 +188,22 @@ class _Directory:
 
     def _checkpoint(self, name: str) -> OffsetCheckpoint:
         return OffsetCheckpoint(self._disk, posixpath.join(self._path, name))
+
+
+def _check_last(log: Log, at: TopicPartition, point: Point) -> None:
+    """Raises PointLost where a log that a crash has cut off lacks its last records: a log that may have holes has
+    segments left behind one that was not flushed.
+    """
+    found = log.log_start_offset
+    last = next((each for each in reversed(log.segments) if each.size), None)
+    if last is not None:
+        for _, header in scan_headers(last.file, 0, last.size):
+            found = header.next_offset
+    if found < log.log_end_offset:
+        raise PointLost(
+            f"{at} ended at {log.log_end_offset} at #{point.number}, and its last record is at {found - 1} now: what "
+            "was not flushed was lost"
+        )
 
 
 def _check_end(end_now: int, at: TopicPartition, end_offset: int, point: Point) -> None:

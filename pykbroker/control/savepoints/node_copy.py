@@ -43,8 +43,12 @@ _ATTEMPTS = 20
 _ROUNDS_IN_THREADS = 5
 """A log that loses segments again and again is copied on the event loop in the end: then it cannot."""
 
-Rewind: TypeAlias = Callable[[Sequence[Path]], None]
+CutBack: TypeAlias = Callable[[Sequence[Path]], None]
 """Cuts copies back to a moment before, in a thread. Raises SavepointRefused, OSError, StorageError."""
+Rewind: TypeAlias = Callable[[], CutBack]
+"""Returns what cuts copies back that have just been made: by then it is known what befell the logs meanwhile. On the
+event loop. Raises SavepointRefused.
+"""
 
 _disk = UnsyncedDisk()
 
@@ -85,7 +89,7 @@ async def copy_node(node: Node | None, targets: Sequence[Path], rewind: Rewind |
             if await _renew(copy, parts):
                 await threads.run(_write_rest, copy)
                 if rewind is not None:
-                    await threads.run(rewind, targets)
+                    await threads.run(rewind(), targets)
                 return cut
             await threads.run(_remove, targets)
     except BaseException:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
+from pykbroker.control.one_line import one_line
+
 Json: TypeAlias = Mapping[str, Any]
 
 _SHOWN: Final = 10
@@ -14,8 +16,8 @@ _NONE: Final = "-"
 
 def of_answer(answer: Json) -> str:
     """Return an answer as text: the verdict, the facts, and then what there is in tables."""
-    lines = [_line(answer["verdict"])]
-    lines += [f"  - {_line(fact)}" for fact in answer.get("facts", ())]
+    lines = [one_line(answer["verdict"])]
+    lines += [f"  - {one_line(fact)}" for fact in answer.get("facts", ())]
     for title, rows in _TABLES.get(answer.get("question", ""), _no_tables)(answer):
         if len(rows) > 1:
             lines += ["", f"{title}:", *_aligned(rows)]
@@ -125,13 +127,8 @@ def _text(value: object) -> str:
     return _NONE if value is None or value == "" else str(value)
 
 
-def _line(text: str) -> str:
-    """Return what clients named as one line that does nothing to a terminal."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-
-
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    clean = [[_line(cell) for cell in row] for row in rows]
+    clean = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in clean) for column in range(len(clean[0]))]
     for row in clean:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

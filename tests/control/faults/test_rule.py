@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.control.faults.match import Match, Pattern
+from pykbroker.control.faults.match import Match
 from pykbroker.control.faults.rule import Pick
+from pykbroker.control.pattern import Pattern
 from pykbroker.protocol.api_keys import ApiKey
 
 

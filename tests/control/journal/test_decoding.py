@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from pykbroker.control.journal.decoding import MOST_RECORDS, entry_values, request_values, response_values
+from pykbroker.control.journal.decoding import (
+    MOST_HEADERS,
+    MOST_RECORDS,
+    MOST_SHOWN_BYTES,
+    entry_values,
+    request_values,
+    response_values,
+)
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -26,6 +33,7 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from pykbroker.protocol.records.batch import assemble_batch, encode_batch
+from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.record import Record
 from pykbroker.protocol.uuids import uuid_to_text
 
@@ -208,6 +216,34 @@ def test_a_batch_that_unpacks_to_too_much_is_not_shown() -> None:
     (found,) = records_of(values_of(produce(("t", [bomb]))))
     assert (found["compression"], found["records_count"]) == ("gzip", 1)
     assert "not_shown" in found
+
+
+@pytest.mark.parametrize(
+    "record_",
+    [
+        Record(None, bytes(250_000), timestamp=1),
+        Record(None, b"", headers=[("", None)] * 60_000, timestamp=1),
+        Record(None, b"", headers=[("\0" * 250_000, b"")], timestamp=1),
+    ],
+    ids=["values", "headers", "keys of headers"],
+)
+def test_of_batches_that_unpack_to_much_a_bounded_part_is_shown(record_: Record) -> None:
+    many = encode_batch([record_] * 15, compression=Compression.GZIP)
+    assert len(many) < 8_000
+    exchange = record(new_journal(), produce(("t", [many] * 8)), None, 9)
+    values = request_values(exchange, NO_NAMES)
+    first, *others = [records_of(values, 0, index) for index in range(8)]
+    assert len(json.dumps(values)) < 8 * MOST_SHOWN_BYTES
+    (found,) = first
+    assert found["not_shown"] == f"{15 - len(found['records'])} more records"
+    assert others == [[{"not_shown": "more batches"}]] * 7
+
+
+def test_headers_are_counted_beyond_the_bound() -> None:
+    many = encode_batch([Record(None, b"x", headers=[("k", b"v")] * (MOST_HEADERS + 3), timestamp=1)])
+    (found,) = records_of(values_of(produce(("t", [many]))))
+    (shown,) = found["records"]
+    assert (len(shown["headers"]), shown["not_shown"]) == (MOST_HEADERS, "3 more headers")
 
 
 def test_records_that_are_damaged_are_not_shown() -> None:

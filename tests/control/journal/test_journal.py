@@ -4,6 +4,7 @@ import threading
 from itertools import count
 
 from pykbroker.control.journal.exchange import OVERHEAD_BYTES, Event, Exchange, Outcome
+from pykbroker.control.journal.journal import MOST_EVENT_CHARACTERS
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.messages.sasl import SaslHandshakeRequest
@@ -101,6 +102,15 @@ def test_a_long_frame_is_cut_and_says_so() -> None:
     assert len(exchange.request) == 64 * 1024
     assert exchange.request_bytes > 120_000
     assert exchange.is_cut
+
+
+def test_a_long_event_is_cut_and_says_so() -> None:
+    journal = new_journal()
+    journal.note("__consumer_offsets-0", f"group {'g' * 32_000}: rebalance", 0)
+    (event,) = journal.entries()
+    assert isinstance(event, Event)
+    assert len(event.text) == MOST_EVENT_CHARACTERS
+    assert event.text.endswith("g…")
 
 
 def test_others_may_read_while_it_is_written() -> None:

@@ -5,8 +5,18 @@ from itertools import count
 
 import pytest
 
+from pykbroker.control.journal import decoding
 from pykbroker.control.journal.journal import Journal
-from pykbroker.control.journal.query import UnknownApi, UnknownError, Wanted, api_key_of, error_of, forgotten, select
+from pykbroker.control.journal.query import (
+    UnknownApi,
+    UnknownError,
+    Wanted,
+    api_key_of,
+    error_of,
+    forgotten,
+    select,
+    short_line,
+)
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -15,6 +25,7 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from pykbroker.protocol.messages.produce import ProduceResponse
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 from .entries import PEER, batch, begin, heartbeat, new_journal, record
@@ -58,6 +69,10 @@ def test_by_client_and_api_and_position() -> None:
     assert found(journal, None, "a") == [1, 4, 5]
     assert found(journal, "Heartbeat", "a") == [1, 4]
     assert found(journal, "Heartbeat", "a", since=1) == [4]
+    assert found(journal, None, "[ab]*") == []
+    assert found(journal, None, "?") == [1, 2, 4, 5]
+    assert found(journal, None, "*") == [1, 2, 3, 4, 5]
+    assert found(journal, None, "") == [3]
     assert found(journal, "Fetch") == []
 
 
@@ -76,6 +91,7 @@ def test_a_topic_is_found_where_it_is_one_and_nowhere_else() -> None:
     record(journal, of_topic, DescribeConfigsResponse(), 4)
     record(journal, of_broker, DescribeConfigsResponse(), 4)
     assert found(journal, None, None, "orders") == [1, 5, 6, 7]
+    assert found(journal, None, None, "ord*") == [1, 5, 6, 7]
     assert found(journal, "Produce", None, "payments") == [2]
 
 
@@ -115,3 +131,22 @@ def test_a_request_in_one_line() -> None:
     line = str(request)
     assert line.startswith("#1 ")
     assert line.endswith("Heartbeat v4 of app answered in 1.0 ms because of #9 REBALANCE_IN_PROGRESS")
+
+
+def test_one_line_for_people_is_one_whatever_clients_are_called() -> None:
+    journal = new_journal()
+    heartbeat(journal, client_id="\x1b[31mred\nö")
+    journal.note("__consumer_offsets-0", "group \x1b[2Jg rebalances:\r\n", 1)
+    first, second = (short_line(each, journal.topic_names) for each in journal.entries())
+    assert first.endswith(r"Heartbeat v4 of \x1b[31mred\nö answered in 1.0 ms")
+    assert second.endswith(r"__consumer_offsets-0: group \x1b[2Jg rebalances:\r\n because of #1")
+
+
+def test_no_record_is_read_to_find_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = new_journal()
+    record(journal, produce(("orders", [batch(b"x")])), ProduceResponse(), 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(decoding, "iter_records", None)
+        (request,) = select([journal], Wanted.of("Produce", None, "orders", "NONE"))
+        assert "on orders" in str(request)
+    assert request.request["topic_data"][0]["partition_data"][0]["records"][0]["records"][0]["value"] == "x"

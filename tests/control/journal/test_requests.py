@@ -10,6 +10,9 @@ import trio
 
 from pykbroker.control.journal.json_lines import read_journal
 from pykbroker.control.journal.requests import MOST_ANSWER_BYTES, BadQuestion, JournalRequests
+from pykbroker.protocol.records.batch import encode_batch
+from pykbroker.protocol.records.compression import Compression
+from pykbroker.protocol.records.record import Record
 
 from .entries import batch, heartbeat, new_journal, record
 from .in_trio import in_trio
@@ -52,16 +55,22 @@ async def test_page_by_page_every_request_comes_once() -> None:
     assert len((await asked.requests({}))["requests"]) == 26
 
 
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
 @in_trio
-async def test_a_page_has_a_bounded_size() -> None:
+async def test_a_page_has_a_bounded_size(compression: Compression) -> None:
     journal = new_journal(most_bytes=32 << 20)
-    for _ in range(120):
-        record(journal, produce(("t", [batch(b"x" * 60_000)])), None, 9)
+    long = encode_batch([Record(None, b"x" * 60_000, timestamp=1)], compression=compression)
+    for _ in range(60):
+        record(journal, produce(("t", [long])), None, 9)
     asked = JournalRequests([journal])
-    first = await asked.requests({"most": 1000})
-    assert 60_000 * len(first["requests"]) <= MOST_ANSWER_BYTES + 60_000
-    rest = await asked.requests({"most": 1000, "since": first["next"]})
-    assert len(first["requests"]) + len(rest["requests"]) == 120
+    found: list[int] = []
+    since: int | None = 0
+    while since is not None:
+        answer = await asked.requests({"most": 1000, "since": since})
+        assert len(json.dumps(answer)) < MOST_ANSWER_BYTES + 70_000
+        found += [each["number"] for each in answer["requests"]]
+        since = answer["next"]
+    assert found == list(range(1, 61))
 
 
 @in_trio
@@ -69,6 +78,17 @@ async def test_events() -> None:
     asked = questions()
     assert [each["text"] for each in (await asked.events({}))["events"]] == ["group g rebalances"]
     assert (await asked.events({"since": 2}))["events"] == []
+    journal = new_journal()
+    for number in range(1, 6):
+        journal.note("__consumer_offsets-0", f"step {number}", 0)
+    asked = JournalRequests([journal])
+    found: list[list[int]] = []
+    since: int | None = 0
+    while since is not None:
+        answer = await asked.events({"since": since, "most": 2})
+        found.append([each["number"] for each in answer["events"]])
+        since = answer["next"]
+    assert found == [[1, 2], [3, 4], [5]]
 
 
 @in_trio
@@ -120,6 +140,13 @@ async def test_status_and_clear() -> None:
         ({"api": "Produced"}, "there is no API 'Produced'; did you mean Produce?"),
         ({"error": "NOT_CORDINATOR"}, "there is no error code 'NOT_CORDINATOR'; did you mean NOT_COORDINATOR?"),
         ({"topic": 1}, "topic is a text, not 1"),
+        ({"topic": [1] * 100}, f"topic is a text, not {str([1] * 100)[:64]}"),
+        (
+            {"api": "Produce" * 9_999 + "\n"},
+            f"there is no API '{('Produce' * 10)[:64]}'; such as Produce, Fetch or JoinGroup",
+        ),
+        ({"error": "NONE\n"}, r"there is no error code 'NONE\n'; did you mean NONE?"),
+        ({"x" * 9_999: 1}, f"there is no parameter '{'x' * 64}'; there are api, client_id, topic, error, since, most"),
         ({"since": -1}, "since is a number from 0 to 4611686018427387904, not -1"),
         ({"since": "one"}, "since is a number from 0 to 4611686018427387904, not 'one'"),
         ({"most": 1001}, "most is a number from 1 to 1000, not 1001"),
