@@ -141,6 +141,8 @@ class FaultTap:
             case End.NO_ROOM:
                 rule.timed_out += 1
                 what = f"not {what}: too much is held already"
+            case End.REMOVED:
+                what += ", and let go since the fault was removed"
             case End.LET_GO:
                 rule.timed_out += 1
                 what += ", and let go before: memory is short, or the client has left"

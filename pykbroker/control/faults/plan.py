@@ -91,12 +91,11 @@ class FaultPlan:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Take a rule out, which may be gone already; what it holds goes on."""
+        """Take a rule out, which may be gone already."""
         if self._rules.get(rule.name) is rule:
             del self._rules[rule.name]
             self._concerned.clear()
-            if rule.action.until is not None:
-                rule.action.until.meet()
+            rule.is_removed = True
 
     def clear(self) -> None:
         """Take all rules out, and forget what they did; names begin anew."""
@@ -135,6 +134,8 @@ class FaultPlan:
         is_decided = False
         for rule in rules:
             decides = rule.action.decides
+            if rule.is_removed:  # while the request was read
+                continue
             if not rule.picks() or (decides and is_decided):
                 continue
             if rule.action.is_over:
