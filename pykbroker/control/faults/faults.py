@@ -43,7 +43,6 @@ class Faults:
     def __init__(self) -> None:
         self.plan: Final = FaultPlan()
         self._disk_rules: list[DiskRule] = []
-        self._disk_numbers = count(1)
         self._waits = Waits()
 
     def __iter__(self) -> Iterator[AnyRule]:
@@ -91,17 +90,25 @@ class Faults:
         return added
 
     def _add(self, fault: FaultOptions) -> Rule:
-        return self.plan.add(fault.match, fault.pick, fault.action, fault.name)
+        return self.plan.add(fault.match, fault.pick, fault.action, self._name_of(fault, "fault"))
+
+    def _name_of(self, fault: FaultOptions | DiskFaultOptions, kind: str) -> str:
+        """Return its name, or one with the lowest number that is free: chances go by it, so that it must not depend on
+        what was here before. Raises BadFault for one that another fault has.
+        """
+        if not fault.name:
+            return next(name for number in count(1) if not self._has(name := f"{kind} {number}"))
+        if self._has(fault.name):
+            raise BadFault(f"there is a fault '{fault.name}' already", "name")
+        return fault.name
+
+    def _has(self, name: str) -> bool:
+        return name in self.plan or any(each.name == name for each in self._disk_rules)
 
     def _add_disk(self, fault: DiskFaultOptions) -> DiskRule:
         if len(self._disk_rules) >= MOST_DISK_RULES:
             raise BadFault(f"there are {MOST_DISK_RULES} faults of the disk already; remove some, or clear() them")
-        name, names = fault.name, {each.name for each in self._disk_rules}
-        if name in names:
-            raise BadFault(f"there is a fault '{name}' of the disk already", "name")
-        while not name or name in names:
-            name = f"disk fault {next(self._disk_numbers)}"
-        rule = DiskRule(name, fault, lambda: self.plan.seed, self._note_disk)
+        rule = DiskRule(self._name_of(fault, "disk fault"), fault, lambda: self.plan.seed, self._note_disk)
         self._disk_rules.append(rule)
         return rule
 
@@ -125,7 +132,6 @@ class Faults:
         for rule in self:
             self.remove(rule)
         self.plan.clear()
-        self._disk_numbers = count(1)
 
     def release(self, name: str) -> int:
         """Let go what is held until this name is released. Return how many faults were."""

@@ -111,6 +111,28 @@ def test_names_are_those_of_the_first_run_when_all_was_cleared() -> None:
     assert [rule.name for rule in faults.load(FaultScript(SCRIPT))] == first
 
 
+def test_a_script_has_the_names_that_its_chances_go_by_whatever_was_there_before() -> None:
+    faults = Faults()
+    first = [rule.name for rule in faults.load(FaultScript(SCRIPT))]
+    faults.clear()
+    for options in ({"delay": 1}, {"cut": True}):
+        faults.remove(faults.add(options))
+    faults.remove(faults.add_disk({"error": "EIO"}))
+    assert [rule.name for rule in faults.load(FaultScript(SCRIPT))] == first
+    assert faults.add({"cut": True}).name == "fault 2"
+
+
+def test_no_two_faults_of_whatever_kind_have_one_name() -> None:
+    faults = Faults()
+    full = faults.add_disk({"error": "ENOSPC", "name": "fault 1"})
+    with pytest.raises(BadFault, match="there is a fault 'fault 1' already"):
+        faults.add({"cut": True, "name": "fault 1"})
+    assert faults.add({"cut": True}).name == "fault 2"
+    with pytest.raises(BadFault, match="there is a fault 'fault 2' already"):
+        faults.add_disk({"error": "EIO", "name": "fault 2"})
+    assert faults.find("fault 1") is full
+
+
 def test_a_wait_for_a_fault_ends_when_it_comes_about() -> None:
     async def test() -> None:
         faults = Faults()
