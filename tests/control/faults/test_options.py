@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from pykbroker.api import HANDLERS
 from pykbroker.control.faults.condition import Happened, Released
 from pykbroker.control.faults.disk_faults import read_disk_fault
 from pykbroker.control.faults.errors import BadFault
-from pykbroker.control.faults.options import OPTIONS, read_fault
+from pykbroker.control.faults.options import NOT_SERVED, OPTIONS, read_fault
 from pykbroker.control.faults.rule import Held, When
-from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.api_keys import ApiKey, api_name, request_type
 from pykbroker.protocol.errors import ErrorCode
 
 
@@ -107,8 +108,13 @@ def test_none_is_as_if_nothing_was_said() -> None:
         ({"cut": True, "name": ""}, "'name' is a text"),
         ({"cut": True, "topic": "x" * 251}, "'topic' has more than 250 characters"),
         ({"until": {"sen": {"api": "Fetch"}}}, "'until' is a name to be released, or what another request does"),
-        ({"until": {"seen": {}}}, "'until' says which request is waited for"),
-        ({"until": {"seen": {"apy": "Fetch"}}}, r"a fault has no 'apy' \(did you mean api\?\)"),
+        ({"until": {"seen": {}}}, "'until': say which request is waited for"),
+        ({"until": {"seen": {"apy": "Fetch"}}}, r"'until': a fault has no 'apy' \(did you mean api\?\)"),
+        ({"until": {"seen": {"api": "Fetsch"}}}, r"'until': there is no API 'Fetsch' \(did you mean Fetch\?\)"),
+        ({"until": {"seen": {"api": "Fetch", "times": 0}}}, "'until': 'times' is a whole number"),
+        ({"until": {"answered": {"api": "JoinGroup", "topic": "x"}}}, "'until': no JoinGroup names a topic"),
+        ({"api": "Heartbeat", "topic": "orders", "cut": True}, "no Heartbeat names a topic"),
+        ({"api": "ShareFetch", "cut": True}, "no client sends ShareFetch, which pykbroker does not serve"),
         ({"until": 7}, "'until' is a name"),
         ({"cut": True, "held": "request"}, "'held' goes with 'until'"),
         ({"cut": True, "timeout": 1}, "'timeout' goes with 'until'"),
@@ -120,6 +126,16 @@ def test_what_cannot_be_is_refused_in_one_line(options: dict[str, Any], message:
         read_fault(options)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
+
+
+def test_every_api_that_is_served_is_known_and_no_other() -> None:
+    served = {handler.api_key for handler in HANDLERS.broker}
+    refused = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+    of_brokers = {key for key in ApiKey if "broker" in request_type(key).__schema__.listeners}
+    assert of_brokers - served == NOT_SERVED
+    assert {
+        read_fault({"api": api_name(key), "cut": True}).match.api_key for key in served - refused
+    } == served - refused
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_a_script_is_done_in_its_order() -> None:
         ("nht = 3", "nth = 3", r"s.toml, line 7, \[\[fault\]\] 1: a fault has no 'nht' \(did you mean nth\?\)"),
         ('error = "ENOSPCE"', 'error = "ENOSPC"', r"s.toml, line 11, \[\[disk\]\] 1: .*did you mean ENOSPC"),
         ("{ anwered =", "{ answered =", r"s.toml, line 18, \[\[fault\]\] 2: 'until' is"),
+        (
+            'api = "Metdata"',
+            'api = "Metadata"',
+            r"s.toml, line 18, \[\[fault\]\] 2: 'until': there is no API 'Metdata' \(did you mean Metadata\?\)",
+        ),
         ("seed = -7", "seed = 7", r"s.toml, line 2: 'seed' is a whole number"),
         ("sed = 7", "seed = 7", r"s.toml, line 2: a script has no 'sed' \(did you mean seed\?\)"),
         ("[[falt]]", "[[fault]]", r"s.toml, line 4: a script has no 'falt' \(did you mean fault\?\)"),
