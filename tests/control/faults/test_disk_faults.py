@@ -13,7 +13,7 @@ import pytest
 
 from pykbroker.control.faults.disk_faults import DiskRule
 from pykbroker.control.faults.faults import Faults
-from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.disk import OsDisk, OsDiskFile
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
 from pykbroker.storage.files.faulty_disk import FaultyDisk
 
@@ -25,12 +25,15 @@ from pykbroker.storage.files.faulty_disk import FaultyDisk
         (
             {"topic": "a"},
             ["/d/a-0/0.log", "/d/a-12/x", f"/d/a-0.{'0' * 32}-delete/x"],
-            ["/d/aa-0/x", "/d/a/x", "/d/a-b/x"],
+            ["/d/aa-0/x", "/d/a/x", "/d/a-b/x", "/tmp/a-0/data/b-0/x", "/tmp/a-0/data/meta.properties"],
         ),
         ({"topic": "a-*"}, ["/d/a-b-0/x"], ["/d/a-0/x"]),
         ({"path": "a-*"}, ["/d/a-0/0.log", "/d/a-b-0/x", "/d/a-x"], ["/d/b-0/a.log"]),
         ({"path": "*.log"}, ["/d/a-0/0.log"], ["/d/a-0/0.index"]),
         ({"path": "a-0/*.log"}, ["/d/a-0/0.log", "/a-0/1.log"], ["/d/a-0/0.index", "/d/aa-0/0.log"]),
+        ({"path": "/d/one/"}, ["/d/one", "/d/one/a-0/0.log"], ["/d/onetwo"]),
+        ({"path": "a-0/"}, ["/d/a-0", "/d/a-0/0.log"], ["/d/aa-0/0.log"]),
+        ({"path": "/"}, ["/d/a-0", "/x"], []),
         ({"path": "/d/one"}, ["/d/one", "/d/one/a-0/0.log"], ["/d/onetwo", "/x/d/one/a"]),
         ({"path": "*.index", "topic": "a"}, ["/d/a-0/0.index"], ["/d/b-0/0.index", "/d/a-0/0.log"]),
     ],
@@ -66,6 +69,33 @@ def test_a_full_disk_refuses_writes_alone_and_takes_them_again(
     faults.remove(rule)
     file.append([b" after"])
     assert file.read_at(0, 20) == b"before after"
+
+
+@pytest.mark.parametrize(("error", "is_partial"), [("EIO", True), ("EROFS", False), ("EDQUOT", False)])
+def test_a_write_leaves_a_part_of_itself_where_the_device_failed_and_nowhere_else(
+    tmp_path: Path, faults: Faults, disk: FaultyDisk, error: str, is_partial: bool
+) -> None:
+    file = disk.open(f"{tmp_path}/a", create=True)
+    faults.add_disk({"error": error})
+    with pytest.raises((DiskFailed, NoRoom)):
+        file.append([b"x" * 1000])
+    assert (file.size() > 0) == is_partial
+
+
+def test_a_read_of_what_is_not_in_memory_counts_when_the_device_reads_it(
+    tmp_path: Path, faults: Faults, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open(f"{tmp_path}/a", create=True)
+    file.append([b"data"])
+    rule = faults.add_disk({"error": "EIO", "op": "read", "nth": 3})
+    assert file.read_cached(0, 4) == b"data"
+    monkeypatch.setattr(OsDiskFile, "read_cached", lambda *_: None)
+    assert file.read_cached(0, 4) is None
+    assert file.read_at(0, 4) == b"data"
+    assert rule.fitted == 2
+    monkeypatch.undo()
+    with pytest.raises(DiskFailed):
+        file.read_cached(0, 4)
 
 
 @pytest.mark.parametrize(
