@@ -16,17 +16,12 @@ from .in_thread import in_thread
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    import trio
-
     from pykbroker.control.faults import script
-    from pykbroker.control.faults.disk_faults import DiskRule
     from pykbroker.control.faults.faults import AnyRule, Faults
     from pykbroker.control.faults.plan import Taken
-    from pykbroker.control.faults.rule import Rule
 
     from .loop_thread import LoopThread
 else:
-    trio = LazyModule("trio")
     script = LazyModule("pykbroker.control.faults.script")
 
 T = TypeVar("T")
@@ -135,7 +130,7 @@ class Fault:
 
     def wait_taken(self, times: int = 1, *, timeout: float = WAIT_S) -> None:
         """Wait until it was done so often in all. Raises TimeoutError."""
-        self._faults._call(lambda faults: _until_taken(faults, self._rule, times, timeout))
+        self._faults._call(lambda faults: faults.wait_taken(self._rule, times, timeout))
 
     def remove(self) -> None:
         """Take it out; what it holds goes on."""
@@ -188,7 +183,7 @@ class BrokerFaults:
     def hold(self, *, until: str | Mapping[str, Any], **options: Unpack[HoldOptions]) -> Fault:
         """Hold answers until something has happened.
 
-        until: `seen(api=…)` or `answered(api=…)` of another request, or a name, for `release`. It counts from now on.
+        until: `seen(api=…)` or `answered(api=…)` of another request that comes from now on, or a name, for `release`.
         """
         wanted: dict[str, Any] = {**options, "until": until}
         return Fault(self, self._call(lambda faults: _now(faults.add, wanted)))
@@ -314,11 +309,3 @@ class AsyncBrokerFaults:
 async def _now(fn: Callable[..., T], *args: object) -> T:
     """Call `fn` in the loop."""
     return fn(*args)
-
-
-async def _until_taken(faults: Faults, rule: Rule | DiskRule, times: int, timeout_s: float) -> None:
-    with trio.move_on_after(timeout_s):
-        await faults.until_taken(rule, times)
-    if rule.taken < times:
-        what = f"waited {timeout_s:g} s for the fault '{rule.name}' to come about {times} times"
-        raise TimeoutError(f"{what}; it did {rule.taken} times, and {rule.fitted} requests were meant")

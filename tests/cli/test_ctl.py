@@ -155,6 +155,7 @@ def test_faults_come_by_command_and_by_script(started: str, place: Place) -> Non
     assert held["is_met"] is False
     broker = place.port_file.read_text().splitlines()[0]
     assert CliRunner().invoke(main, ["topics", "--bootstrap-server", broker, "--list"]).exit_code == 0
+    assert run(started, "faults", "wait", "slow", "--times", "1")["taken"] == 1
     found = run(started, "faults", "list")
     assert (found["seed"], [each["taken"] for each in found["faults"]]) == (7, [1, 0, 0])
     assert run(started, "faults", "remove", "slow")["taken"] == 1

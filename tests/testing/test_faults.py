@@ -382,7 +382,7 @@ def test_a_mistake_is_one_line(broker: Broker, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'seed' is a whole number from 0 on, not -1"):
         broker.faults.seed = -1
     fault = broker.faults.add(api="Produce", cut=True)
-    with pytest.raises(TimeoutError, match="to come about 1 times; it did 0 times, and 0 requests were meant"):
+    with pytest.raises(TimeoutError, match="to come about 1 times; it did 0 times, and 0 were meant"):
         fault.wait_taken(timeout=0.05)
 
 

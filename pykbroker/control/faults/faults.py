@@ -137,8 +137,15 @@ class Faults:
         """Let go what is held until this name is released. Return how many faults were."""
         return self.plan.release(name)
 
-    async def until_taken(self, rule: AnyRule, times: int) -> None:
-        """Wait until a fault has come about so often. It is for the caller to bound the time."""
+    async def wait_taken(self, rule: AnyRule, times: int, timeout_s: float) -> None:
+        """Wait until a fault has come about so often. Raises TimeoutError."""
+        with trio.move_on_after(timeout_s):
+            await self._until_taken(rule, times)
+        if rule.taken < times:
+            what = f"waited {timeout_s:g} s for the fault '{rule.name}' to come about {times} times"
+            raise TimeoutError(f"{what}; it did {rule.taken} times, and {rule.fitted} were meant")
+
+    async def _until_taken(self, rule: AnyRule, times: int) -> None:
         token = trio.lowlevel.current_trio_token()
         while rule.taken < times:
             changed = trio.Event()

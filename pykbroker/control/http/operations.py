@@ -83,7 +83,7 @@ _CLOCK: Final = (
 _PICKS: Final = (
     Parameter("nth", "The request with this number alone, from 1.", Kind.WHOLE),
     Parameter("skip", "Leave so many alone first.", Kind.WHOLE),
-    Parameter("first", "From the request with this number on.", Kind.WHOLE),
+    Parameter("first", "So many alone, from the first on.", Kind.WHOLE),
     Parameter("times", "So many at most.", Kind.WHOLE),
     Parameter("every", "One in so many.", Kind.WHOLE),
     Parameter("chance", "By chance, 0.1 for one in ten.", Kind.NUMBER),
@@ -146,6 +146,18 @@ _FAULT_OPERATIONS: Final = (
         "Set the seed of all chances.",
         f"{_FAULTS}:set_seed",
         [Parameter("seed", "A whole number.", Kind.WHOLE, is_required=True)],
+    ),
+    Operation(
+        "faults wait",
+        "POST",
+        "/faults/wait/{name}",
+        "Wait until a fault has come about.",
+        f"{_FAULTS}:wait",
+        [
+            Parameter("name", "The name of the fault.", is_required=True),
+            Parameter("times", "So often, in all [1].", Kind.WHOLE),
+            Parameter("timeout", "So long at most, a minute or less [10s]."),
+        ],
     ),
     Operation(
         "faults release",

@@ -218,7 +218,7 @@ def test_a_hold_ends_when_its_name_is_released_and_not_before() -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(ask)
-            await stand.faults.until_taken(rule, 3)
+            await stand.faults.wait_taken(rule, 3, 10)
             await wait_all_tasks_blocked()
             assert (len(stand.handled), stand.faults.held, answers) == (3, 3, [])
             with pytest.raises(ValueError, match=r"did you mean go\?"):

@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.control.control import Control
 from pykbroker.control.faults import requests
+from pykbroker.control.faults.disk_faults import DiskRule
 from pykbroker.control.faults.errors import BadFault
 from tests.api.api_node import in_virtual_time
 
@@ -59,6 +62,24 @@ def test_a_script_is_loaded_and_its_holds_are_released() -> None:
     assert door(requests.set_seed, seed=6) == {"seed": 6}
 
 
+def test_a_fault_is_waited_for() -> None:
+    door = Door()
+    door(requests.add_disk, error="EIO", name="broken")
+    (rule,) = door.control.faults
+    assert isinstance(rule, DiskRule)
+
+    async def twice() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(requests.wait, door.control, {"name": "broken", "times": 2})
+            for _ in range(2):
+                await wait_all_tasks_blocked()
+                assert nursery.child_tasks
+                rule.strikes("read", "/data/x")
+
+    in_virtual_time(twice)
+    assert door(requests.wait, name="broken")["taken"] == 2
+
+
 @pytest.mark.parametrize(
     ("operation", "arguments", "message"),
     [
@@ -68,6 +89,11 @@ def test_a_script_is_loaded_and_its_holds_are_released() -> None:
         (requests.remove, {}, "'name' is missing"),
         (requests.remove, {"nam": "x"}, r"did you mean name\?"),
         (requests.release, {"name": "x"}, "no fault holds until 'x' is released"),
+        (requests.wait, {"name": "fault 1", "timeout": "50ms"}, "to come about 1 times; it did 0 times, and 0 were"),
+        (requests.wait, {"name": "fault 2"}, r"there is no fault 'fault 2' \(did you mean fault 1\?\)"),
+        (requests.wait, {"name": "fault 1", "timeout": "2m"}, "'timeout' is a minute at most, not '2m'"),
+        (requests.wait, {"name": "fault 1", "times": 0}, "'times' is a whole number"),
+        (requests.wait, {"name": "fault 1", "time": 2}, r"did you mean times\?"),
         (requests.load, {}, "'toml' is the text of a script"),
         (requests.load, {"toml": "[[falt]]\n"}, r"line 1: .*did you mean fault\?"),
         (requests.set_seed, {"seed": "7"}, "'seed' is a whole number"),

@@ -144,7 +144,7 @@ def test_a_wait_for_a_fault_ends_when_it_comes_about() -> None:
         rule = faults.add_disk({"error": "EIO"})
         assert not rule.when_taken
         rule.strikes("read", "/data/x")
-        await faults.until_taken(rule, 1)
+        await faults.wait_taken(rule, 1, 10)
         assert not rule.when_taken
 
     in_virtual_time(test)
