@@ -134,10 +134,11 @@ class Mishaps:
         self._check_runs("crashed")
         if self.end is None:
             raise BadOrder("this node ends with its process, which nobody here can kill")
-        await self.end()
-        if not lose_unflushed or self._disk is None:
-            return 0
-        return await trio.to_thread.run_sync(self._disk.cut_power)
+        with trio.CancelScope(shield=True):  # no half of a crash, whoever has left meanwhile
+            await self.end()
+            if not lose_unflushed or self._disk is None:
+                return 0
+            return await trio.to_thread.run_sync(self._disk.cut_power)
 
     def check_start(self, *, is_alone: bool) -> None:
         """Raises BadOrder where a start would wait for nodes that the node is cut off from."""
