@@ -46,8 +46,8 @@ NOT_SERVED: Final = frozenset(
     )
 )
 """APIs of Kafka's brokers that pykbroker does not have."""
-_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h)", re.ASCII)
-_MS: Final = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)", re.ASCII)
+_MS: Final = {"": 1_000.0, "ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ def chance_of(options: Mapping[str, Any]) -> float:
 
 
 def duration_ms(value: object, name: str) -> float:
-    """Return a duration in milliseconds: a text like 500ms, or a number of seconds. Raises BadFault."""
+    """Return a duration in milliseconds: a text like 500ms, or seconds as a number or text. Raises BadFault."""
     found = math.nan
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         found = float(value) * 1000 if abs(value) <= MOST_WAIT_MS else math.inf
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         found = float(match[1]) * _MS[match[2]]
     if math.isnan(found) or found <= 0:
-        raise BadFault(f"'{name}' is a time like 500ms, 2s or 5m, or seconds as a number, not {shown(value)}", name)
+        raise BadFault(f"'{name}' is a time like 500ms, 2s or 5m, or seconds, not {shown(value)}", name)
     if found > MOST_WAIT_MS:
         raise BadFault(f"'{name}' is an hour at most, not {shown(value)}", name)
     return found

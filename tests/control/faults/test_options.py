@@ -44,7 +44,7 @@ def test_an_api_is_named_in_any_spelling(api: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "ms"), [("1ms", 1), ("2s", 2000), ("1.5 s", 1500), ("1m", 60_000), (0.25, 250), (3, 3000)]
+    ("text", "ms"), [("1ms", 1), ("2s", 2000), ("1.5 s", 1500), ("1m", 60_000), (0.25, 250), (3, 3000), ("2", 2000)]
 )
 def test_a_time_is_text_or_seconds(text: object, ms: float) -> None:
     assert read_fault({"delay": text}).action.delay_ms == ms
