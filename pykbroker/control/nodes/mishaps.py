@@ -88,6 +88,13 @@ class Mishaps:
         return sorted(side.value for side in self._cut_off)
 
     @property
+    def silence(self) -> str:
+        """Return why clients are not answered; "" where they are, or the node does not run."""
+        if self.is_paused:
+            return "is paused"
+        return "is cut off from clients" if Side.CLIENTS in self._cut_off and self.is_running else ""
+
+    @property
     def unflushed_bytes(self) -> int:
         """Return how many bytes a power cut would take now."""
         return 0 if self._disk is None else self._disk.unflushed_bytes
