@@ -12,8 +12,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.control.control import Control
 from pykbroker.control.faults import requests
-from pykbroker.control.faults.disk_faults import DiskRule
+from pykbroker.control.faults.disk_faults import DISK_OPTIONS, DiskRule
 from pykbroker.control.faults.errors import BadFault
+from pykbroker.control.faults.options import OPTIONS
+from pykbroker.control.http.operations import operation
+from pykbroker.testing.faults import DiskOptions, FaultOptions
 from tests.api.api_node import in_virtual_time
 
 Operation = Callable[..., Awaitable[Any]]
@@ -25,9 +28,9 @@ class Door:
     def __init__(self) -> None:
         self.control = Control()
 
-    def __call__(self, operation: Operation, **arguments: Any) -> Any:
+    def __call__(self, asked: Operation, **arguments: Any) -> Any:
         async def ask() -> Any:
-            return await operation(self.control, json.loads(json.dumps(arguments)))
+            return await asked(self.control, json.loads(json.dumps(arguments)))
 
         return json.loads(json.dumps(in_virtual_time(ask)))
 
@@ -62,6 +65,18 @@ def test_a_script_is_loaded_and_its_holds_are_released() -> None:
     assert door(requests.set_seed, seed=6) == {"seed": 6}
 
 
+def test_all_doors_have_the_same_options() -> None:
+    python = FaultOptions.__annotations__.keys(), DiskOptions.__annotations__.keys()
+    over_http = ({each.name for each in operation(f"faults {name}").parameters} for name in ("add", "add-disk"))
+    assert (*python,) == (*over_http,) == (set(OPTIONS), set(DISK_OPTIONS))
+
+
+def test_seconds_are_a_number_over_http_as_in_python() -> None:
+    given = {"api": "Produce", "delay": 2, "hold": 0.5, "until": "go", "timeout": "3"}
+    added = Door()(requests.add, **operation("faults add").arguments(given))
+    assert added["does"] == "delayed by 2000 ms, answer held until 'go' is released, answer held for 500 ms"
+
+
 def test_a_fault_is_waited_for() -> None:
     door = Door()
     door(requests.add_disk, error="EIO", name="broken")
@@ -81,7 +96,7 @@ def test_a_fault_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "arguments", "message"),
+    ("asked", "arguments", "message"),
     [
         (requests.add, {"api": "Produse", "cut": True}, r"did you mean Produce\?"),
         (requests.add_disk, {"error": "EOI"}, r"did you mean EIO\?"),
@@ -100,8 +115,8 @@ def test_a_fault_is_waited_for() -> None:
         (requests.list_all, {"x": 1}, "has no 'x'"),
     ],
 )
-def test_a_mistake_is_one_line(operation: Operation, arguments: dict[str, Any], message: str) -> None:
+def test_a_mistake_is_one_line(asked: Operation, arguments: dict[str, Any], message: str) -> None:
     door = Door()
     door(requests.add, api="Produce", cut=True)
     with pytest.raises(BadFault, match=message):
-        door(operation, **arguments)
+        door(asked, **arguments)
