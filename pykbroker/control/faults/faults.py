@@ -171,5 +171,6 @@ class Faults:
         }
 
     def _note_disk(self, rule: DiskRule, operation: str, path: str) -> None:
-        """Note a fault, in the thread that has met it."""
-        self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {path}"))
+        """Note a fault, in the thread that has met it; in another run the log directory may be another one."""
+        file = "/".join(path.split("/")[-2:])
+        self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {file}"))

@@ -13,6 +13,7 @@ import pytest
 
 from pykbroker.control.faults.disk_faults import DiskRule
 from pykbroker.control.faults.faults import Faults
+from pykbroker.control.faults.plan import Taken
 from pykbroker.storage.files.disk import OsDisk, OsDiskFile
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
 from pykbroker.storage.files.faulty_disk import FaultyDisk
@@ -137,6 +138,19 @@ def test_a_file_whose_reads_may_fail_is_not_sent_past_the_disk(
     assert rule.taken == 1
     faults.add_disk({"error": "EIO", "op": "write"})
     assert file.fileno() is not None
+
+
+def test_what_came_about_is_the_same_in_another_directory() -> None:
+    def run(directory: str) -> list[Taken]:
+        faults = Faults()
+        rule = faults.add_disk({"error": "ENOSPC", "topic": "a"})
+        for name in ("a-0/0.log", "b-0/0.log", "a-1/0.index"):
+            rule.strikes("append", f"{directory}/{name}")
+        return list(faults.plan.taken)
+
+    first = run("/tmp/one")
+    assert first == run("/data/other")
+    assert [each.does for each in first] == ["ENOSPC: append a-0/0.log", "ENOSPC: append a-1/0.index"]
 
 
 def test_threads_count_together() -> None:
