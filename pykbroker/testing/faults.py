@@ -94,6 +94,14 @@ class DiskOptions(Picked, total=False):
     topic: str
 
 
+class Awaited(dict[str, Any]):
+    """The requests that a hold waits for, as `seen` and `answered` give them. faults: of the broker that was asked."""
+
+    def __init__(self, faults: Faults, what: Mapping[str, Any]) -> None:
+        super().__init__(what)
+        self.faults = faults
+
+
 class Controlled(Protocol):
     """Whose faults they are."""
 
@@ -178,6 +186,7 @@ class BrokerFaults:
 
     def add(self, **options: Unpack[FaultOptions]) -> Fault:
         """Have something done to requests: an error, a delay, a hold, a drop or a cut (`FaultOptions`)."""
+        self._check_happens_here(options.get("until"))
         return Fault(self, self._call(lambda faults: _now(faults.add, options)))
 
     def hold(self, *, until: str | Mapping[str, Any], **options: Unpack[HoldOptions]) -> Fault:
@@ -185,16 +194,17 @@ class BrokerFaults:
 
         until: `seen(api=…)` or `answered(api=…)` of another request that comes from now on, or a name, for `release`.
         """
+        self._check_happens_here(until)
         wanted: dict[str, Any] = {**options, "until": until}
         return Fault(self, self._call(lambda faults: _now(faults.add, wanted)))
 
     def seen(self, **what: Unpack[Meant]) -> dict[str, Any]:
         """Return for `until`: such a request has come."""
-        return {"seen": dict(what)}
+        return Awaited(self._faults(), {"seen": dict(what)})
 
     def answered(self, **what: Unpack[Meant]) -> dict[str, Any]:
         """Return for `until`: the answer to such a request goes out."""
-        return {"answered": dict(what)}
+        return Awaited(self._faults(), {"answered": dict(what)})
 
     def release(self, name: str) -> None:
         """Let go what is held until this name is released, now and later."""
@@ -212,6 +222,11 @@ class BrokerFaults:
     def clear(self) -> None:
         """Take all faults out, and forget what they did; what they hold goes on."""
         self._call(lambda faults: _now(faults.clear))
+
+    def _check_happens_here(self, until: object) -> None:
+        """Raises ValueError: a broker does not hear of what happens at another one."""
+        if isinstance(until, Awaited) and until.faults is not self._faults():
+            raise ValueError("'until' is about another broker: hold until a name, and release it then")
 
     def _faults(self) -> Faults:
         _, faults = self._broker.controlled_faults()

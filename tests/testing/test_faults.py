@@ -459,6 +459,13 @@ def test_each_broker_of_a_cluster_has_its_own_and_its_followers_are_left_alone()
         followers = [broker.faults.add(api="Fetch", client_id="broker-*", delay="1ms") for broker in cluster.brokers]
         topic.produce("more")
         assert any(fault.taken for fault in followers)
+        one, other = (broker.faults for broker in cluster.brokers)
+        for until in (other.seen(api="Fetch"), other.answered(api="Fetch")):
+            with pytest.raises(ValueError, match="'until' is about another broker"):
+                one.hold(api="Produce", until=until)
+            with pytest.raises(ValueError, match="'until' is about another broker"):
+                one.add(api="Produce", until=until)
+        one.hold(api="Produce", until=cluster.broker(1).faults.seen(api="Fetch"))
 
 
 def test_coroutines_have_the_same() -> None:
