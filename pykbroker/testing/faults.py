@@ -7,9 +7,10 @@ broker's stops and starts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from .errors import BrokerNotRunning
 from .in_thread import in_thread
@@ -25,6 +26,7 @@ else:
     script = LazyModule("pykbroker.control.faults.script")
 
 T = TypeVar("T")
+Duration: TypeAlias = str | float | timedelta
 
 WAIT_S: Final = 10.0
 
@@ -66,13 +68,13 @@ class FaultOptions(Picked, total=False):
     topic: str
     error: str
     when: str
-    delay: str | float
-    hold: str | float
+    delay: Duration
+    hold: Duration
     drop: str
     cut: bool
     until: str | Mapping[str, Any]
     held: str
-    timeout: str | float
+    timeout: Duration
 
 
 class HoldOptions(Picked, total=False):
@@ -82,7 +84,7 @@ class HoldOptions(Picked, total=False):
     client_id: str
     topic: str
     held: str
-    timeout: str | float
+    timeout: Duration
 
 
 class DiskOptions(Picked, total=False):

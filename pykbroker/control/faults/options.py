@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -119,8 +120,12 @@ def chance_of(options: Mapping[str, Any]) -> float:
 
 
 def duration_ms(value: object, name: str) -> float:
-    """Return a duration in milliseconds: a text like 500ms, or seconds as a number or text. Raises BadFault."""
+    """Return a duration in milliseconds: a text like 500ms, seconds as a number or text, or a timedelta. Raises
+    BadFault.
+    """
     found = math.nan
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         found = float(value) * 1000 if abs(value) <= MOST_WAIT_MS else math.inf
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):

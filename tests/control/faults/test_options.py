@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -44,7 +45,17 @@ def test_an_api_is_named_in_any_spelling(api: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "ms"), [("1ms", 1), ("2s", 2000), ("1.5 s", 1500), ("1m", 60_000), (0.25, 250), (3, 3000), ("2", 2000)]
+    ("text", "ms"),
+    [
+        ("1ms", 1),
+        ("2s", 2000),
+        ("1.5 s", 1500),
+        ("1m", 60_000),
+        (0.25, 250),
+        (3, 3000),
+        ("2", 2000),
+        (timedelta(seconds=2), 2000),
+    ],
 )
 def test_a_time_is_text_or_seconds(text: object, ms: float) -> None:
     assert read_fault({"delay": text}).action.delay_ms == ms
@@ -96,6 +107,8 @@ def test_none_is_as_if_nothing_was_said() -> None:
         ({"delay": float("nan")}, "'delay' is"),
         ({"delay": float("inf")}, "'delay' is an hour at most"),
         ({"delay": "61m"}, "'delay' is an hour at most"),
+        ({"delay": timedelta(minutes=61)}, "'delay' is an hour at most"),
+        ({"delay": timedelta()}, "'delay' is a time"),
         ({"delay": True}, "'delay' is a time"),
         ({"delay": "9" * 5000 + "s"}, "'delay' is a time"),
         ({"delay": 10**400}, "'delay' is an hour at most"),
