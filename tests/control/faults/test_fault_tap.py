@@ -61,6 +61,7 @@ class Stand:
     faults: Faults = field(default_factory=Faults)
     threads: CountingThreads = field(default_factory=CountingThreads)
     handled: list[str] = field(default_factory=list)
+    had_left: list[bool] = field(default_factory=list)
     connection: ConnectionState = field(default_factory=lambda: ConnectionState("PLAINTEXT", "127.0.0.1"))
 
     def __post_init__(self) -> None:
@@ -78,6 +79,7 @@ class Stand:
         async def handle() -> list[Any] | None:
             await trio.lowlevel.checkpoint()
             self.handled.append(type(request).__name__)
+            self.had_left.append(self.connection.has_left)
             if getattr(request, "acks", -1) == 0:
                 return None
             response = ANSWERS.get(api_key, HeartbeatResponse)()
@@ -397,6 +399,8 @@ def test_a_request_whose_client_has_left_is_carried_out_when_its_time_comes() ->
             await wait_all_tasks_blocked()
             assert stand.handled == []
         assert stand.handled == ["ProduceRequest"]
+        assert stand.had_left == [False], "the broker checks nothing for long of whom it knows to have left"
+        assert stand.connection.has_left
         assert trio.current_time() - began == pytest.approx(30)
 
     run(test)
