@@ -165,6 +165,23 @@ def test_an_incremental_fetch_is_known_by_the_topics_of_its_session(broker: Brok
     assert (others.fitted, fault.taken) == (0, 2)
 
 
+@pytest.mark.parametrize("library", ["confluent", "kafka-python"])
+def test_a_client_whose_first_question_is_of_a_later_version_asks_again(
+    broker: Broker, topic: Topic, library: str
+) -> None:
+    with broker.faults.add(api="ApiVersions", client_id=library, nth=1, error="UNSUPPORTED_VERSION") as fault:
+        if library == "confluent":
+            assert send(producer_of(broker, **{"client.id": library}), topic) is None
+        else:
+            with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id=library) as producer:
+                producer.send(topic, b"x").get(20)
+        assert fault.taken == 1
+        assert fault.fitted > 1
+    assert topic.values() == [b"x"]
+    (first, *_) = broker.requests("ApiVersions", client_id=library, error="UNSUPPORTED_VERSION")
+    assert first.outcome == "answered"
+
+
 @pytest.mark.parametrize(
     ("api", "error", "ask"),
     [
