@@ -5,10 +5,10 @@ They outlive the node's starts. Methods are called in the node's event loop, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -43,6 +43,8 @@ class Faults:
     def __init__(self) -> None:
         self.plan: Final = FaultPlan()
         self._disk_rules: list[DiskRule] = []
+        self._used_numbers: Counter[str] = Counter()
+        """Of names by kind: so many, from 1 on, are in use for sure."""
         self._waits = Waits()
 
     def __iter__(self) -> Iterator[AnyRule]:
@@ -97,7 +99,9 @@ class Faults:
         what was here before. Raises BadFault for one that another fault has.
         """
         if not fault.name:
-            return next(name for number in count(1) if not self._has(name := f"{kind} {number}"))
+            while self._has(name := f"{kind} {self._used_numbers[kind] + 1}"):
+                self._used_numbers[kind] += 1
+            return name
         if self._has(fault.name):
             raise BadFault(f"there is a fault '{fault.name}' already", "name")
         return fault.name
@@ -120,6 +124,7 @@ class Faults:
 
     def remove(self, rule: AnyRule) -> None:
         """Take a fault out, which may be gone already; what it holds goes on."""
+        self._used_numbers.clear()
         if isinstance(rule, DiskRule):
             if rule in self._disk_rules:
                 self._disk_rules.remove(rule)
