@@ -70,7 +70,14 @@ def read_fault(given: Mapping[str, Any]) -> FaultOptions:
     action = _action(options)
     if action.error is not None:
         _check_error(match.api_key, action.error)
-    return FaultOptions(match, pick_of(options), action, _name(options))
+    pick = pick_of(options)
+    if pick == Pick() and _holds_what_it_waits_for(match, action.until):
+        raise BadFault("'until' waits for answers that the fault itself holds", "until")
+    return FaultOptions(match, pick, action, _name(options))
+
+
+def _holds_what_it_waits_for(match: Match, until: Condition | None) -> bool:
+    return isinstance(until, Happened) and until.happening is Happening.ANSWERED and match.includes(until.match)
 
 
 def known_options(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:

@@ -66,11 +66,28 @@ def test_what_is_waited_for_is_a_name_or_another_request() -> None:
     assert isinstance(released.until, Released)
     assert (released.held, released.timeout_ms) == (Held.ANSWER, 30_000)
     happened = read_fault(
-        {"until": {"answered": {"api": "Metadata", "times": 2}}, "held": "request", "timeout": "1m"}
+        {"api": "Fetch", "until": {"answered": {"api": "Metadata", "times": 2}}, "held": "request", "timeout": "1m"}
     ).action
     assert isinstance(happened.until, Happened)
     assert str(happened.until) == "Metadata is answered 2 times"
     assert (happened.held, happened.timeout_ms) == (Held.REQUEST, 60_000)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"api": "Fetch", "until": {"seen": {"api": "Fetch"}}},
+        {"api": "Fetch", "nth": 1, "until": {"answered": {"api": "Fetch"}}},
+        {"api": "Fetch", "client_id": "a", "until": {"answered": {"api": "Fetch", "client_id": "b"}}},
+        {"api": "Fetch", "client_id": "a", "until": {"answered": {"api": "Fetch"}}},
+        {"api": "Fetch", "topic": "t", "until": {"answered": {"api": "Fetch"}}},
+        {"api": "Fetch", "until": {"answered": {"api": "Fetch", "client_id": "broker-1"}}},
+        {"api": "Fetch", "until": {"answered": {"api": "Fetch", "client_id": "broker-*"}}},
+        {"api": "Fetch", "until": {"answered": {"client_id": "a"}}},
+    ],
+)
+def test_a_hold_may_wait_for_answers_that_it_does_not_hold(options: dict[str, Any]) -> None:
+    assert read_fault(options).action.until is not None
 
 
 def test_none_is_as_if_nothing_was_said() -> None:
@@ -128,6 +145,9 @@ def test_none_is_as_if_nothing_was_said() -> None:
         ({"until": {"answered": {"api": "JoinGroup", "topic": "x"}}}, "'until': no JoinGroup names a topic"),
         ({"api": "Heartbeat", "topic": "orders", "cut": True}, "no Heartbeat names a topic"),
         ({"api": "ShareFetch", "cut": True}, "no client sends ShareFetch, which pykbroker does not serve"),
+        ({"until": {"answered": {"api": "Fetch"}}}, "'until' waits for answers that the fault itself holds"),
+        ({"topic": "t", "until": {"answered": {"api": "Fetch", "topic": "t"}}}, "the fault itself holds"),
+        ({"client_id": "a", "until": {"answered": {"api": "Fetch", "client_id": "a"}}}, "the fault itself holds"),
         ({"until": 7}, "'until' is a name"),
         ({"cut": True, "held": "request"}, "'held' goes with 'until'"),
         ({"cut": True, "timeout": 1}, "'timeout' goes with 'until'"),
