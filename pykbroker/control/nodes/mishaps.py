@@ -141,11 +141,12 @@ class Mishaps:
         self._check_runs("crashed")
         if self.end is None:
             raise BadOrder("this node ends with its process, which nobody here can kill")
+        lost_bytes = 0
         with trio.CancelScope(shield=True):  # no half of a crash, whoever has left meanwhile
             await self.end()
-            if not lose_unflushed or self._disk is None:
-                return 0
-            return await trio.to_thread.run_sync(self._disk.cut_power)
+            if lose_unflushed and self._disk is not None:
+                lost_bytes = await trio.to_thread.run_sync(self._disk.cut_power)
+        return lost_bytes
 
     def check_start(self, *, is_alone: bool) -> None:
         """Raises BadOrder where a start would wait for nodes that the node is cut off from."""
