@@ -64,7 +64,8 @@ def _option(operation: Operation, parameter: Parameter) -> click.Parameter:
         return click.Argument([parameter.name], type=_TYPES.get(parameter.kind, click.STRING), metavar=metavar)
     flag = f"--{parameter.name.replace('_', '-')}"
     if parameter.kind is Kind.FLAG:
-        return click.Option([flag, parameter.name], is_flag=True, default=None, help=parameter.help)
+        both = f"{flag}/--no-{flag[2:]}"
+        return click.Option([both, parameter.name], default=None, help=parameter.help)
     return click.Option(
         [flag, parameter.name],
         type=_TYPES.get(parameter.kind, click.STRING),

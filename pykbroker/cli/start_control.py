@@ -57,6 +57,7 @@ class StartControl:
             with scope:
                 await node.run(task_status=task_status)
         finally:
+            self.control.node_ended()
             has_ended.set()
 
     async def serve(self, nursery: trio.Nursery, ready: NodeReady) -> str:

@@ -7,29 +7,26 @@ broker's stops and starts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from .errors import BrokerNotRunning
 from .in_thread import in_thread
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    import trio
-
     from pykbroker.control.faults import script
-    from pykbroker.control.faults.disk_faults import DiskRule
     from pykbroker.control.faults.faults import AnyRule, Faults
     from pykbroker.control.faults.plan import Taken
-    from pykbroker.control.faults.rule import Rule
 
     from .loop_thread import LoopThread
 else:
-    trio = LazyModule("trio")
     script = LazyModule("pykbroker.control.faults.script")
 
 T = TypeVar("T")
+Duration: TypeAlias = str | float | timedelta
 
 WAIT_S: Final = 10.0
 
@@ -71,13 +68,13 @@ class FaultOptions(Picked, total=False):
     topic: str
     error: str
     when: str
-    delay: str | float
-    hold: str | float
+    delay: Duration
+    hold: Duration
     drop: str
     cut: bool
     until: str | Mapping[str, Any]
     held: str
-    timeout: str | float
+    timeout: Duration
 
 
 class HoldOptions(Picked, total=False):
@@ -87,7 +84,7 @@ class HoldOptions(Picked, total=False):
     client_id: str
     topic: str
     held: str
-    timeout: str | float
+    timeout: Duration
 
 
 class DiskOptions(Picked, total=False):
@@ -97,6 +94,14 @@ class DiskOptions(Picked, total=False):
     op: str
     path: str
     topic: str
+
+
+class Awaited(dict[str, Any]):
+    """The requests that a hold waits for, as `seen` and `answered` give them. faults: of the broker that was asked."""
+
+    def __init__(self, faults: Faults, what: Mapping[str, Any]) -> None:
+        super().__init__(what)
+        self.faults = faults
 
 
 class Controlled(Protocol):
@@ -135,7 +140,7 @@ class Fault:
 
     def wait_taken(self, times: int = 1, *, timeout: float = WAIT_S) -> None:
         """Wait until it was done so often in all. Raises TimeoutError."""
-        self._faults._call(lambda faults: _until_taken(faults, self._rule, times, timeout))
+        self._faults._call(lambda faults: faults.wait_taken(self._rule, times, timeout))
 
     def remove(self) -> None:
         """Take it out; what it holds goes on."""
@@ -183,23 +188,25 @@ class BrokerFaults:
 
     def add(self, **options: Unpack[FaultOptions]) -> Fault:
         """Have something done to requests: an error, a delay, a hold, a drop or a cut (`FaultOptions`)."""
+        self._check_happens_here(options.get("until"))
         return Fault(self, self._call(lambda faults: _now(faults.add, options)))
 
     def hold(self, *, until: str | Mapping[str, Any], **options: Unpack[HoldOptions]) -> Fault:
         """Hold answers until something has happened.
 
-        until: `seen(api=…)` or `answered(api=…)` of another request, or a name, for `release`. It counts from now on.
+        until: `seen(api=…)` or `answered(api=…)` of another request that comes from now on, or a name, for `release`.
         """
+        self._check_happens_here(until)
         wanted: dict[str, Any] = {**options, "until": until}
         return Fault(self, self._call(lambda faults: _now(faults.add, wanted)))
 
     def seen(self, **what: Unpack[Meant]) -> dict[str, Any]:
         """Return for `until`: such a request has come."""
-        return {"seen": dict(what)}
+        return Awaited(self._faults(), {"seen": dict(what)})
 
     def answered(self, **what: Unpack[Meant]) -> dict[str, Any]:
         """Return for `until`: the answer to such a request goes out."""
-        return {"answered": dict(what)}
+        return Awaited(self._faults(), {"answered": dict(what)})
 
     def release(self, name: str) -> None:
         """Let go what is held until this name is released, now and later."""
@@ -217,6 +224,11 @@ class BrokerFaults:
     def clear(self) -> None:
         """Take all faults out, and forget what they did; what they hold goes on."""
         self._call(lambda faults: _now(faults.clear))
+
+    def _check_happens_here(self, until: object) -> None:
+        """Raises ValueError: a broker does not hear of what happens at another one."""
+        if isinstance(until, Awaited) and until.faults is not self._faults():
+            raise ValueError("'until' is about another broker: hold until a name, and release it then")
 
     def _faults(self) -> Faults:
         _, faults = self._broker.controlled_faults()
@@ -314,11 +326,3 @@ class AsyncBrokerFaults:
 async def _now(fn: Callable[..., T], *args: object) -> T:
     """Call `fn` in the loop."""
     return fn(*args)
-
-
-async def _until_taken(faults: Faults, rule: Rule | DiskRule, times: int, timeout_s: float) -> None:
-    with trio.move_on_after(timeout_s):
-        await faults.until_taken(rule, times)
-    if rule.taken < times:
-        what = f"waited {timeout_s:g} s for the fault '{rule.name}' to come about {times} times"
-        raise TimeoutError(f"{what}; it did {rule.taken} times, and {rule.fitted} requests were meant")

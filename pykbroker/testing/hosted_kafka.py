@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple, Unpack
 
 from pykbroker.error_groups import first_of
 
@@ -24,6 +24,7 @@ from .why import AsyncWhy, Why
 if TYPE_CHECKING:
     import trio
 
+    from pykbroker.client.cluster import Cluster as Client
     from pykbroker.control import control
     from pykbroker.control.audit import audit
     from pykbroker.control.audit.audit import Audit
@@ -42,6 +43,9 @@ else:
     trio = LazyModule("trio")
     control = LazyModule("pykbroker.control.control")
     ephemeral_directories = LazyModule("pykbroker.server.runtime.ephemeral_directories")
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 HOST: Final = "127.0.0.1"
 
@@ -155,6 +159,15 @@ class HostedKafka(ThreadedKafka):
     def why(self) -> Why:
         """Questions why: a rebalance, a consumer that gets nothing, a last stable offset that stands, a throttle."""
         return Why(self)
+
+    async def _with_client(self, fn: Callable[[Client, Unpack[Ts]], Awaitable[T]], args: tuple[*Ts]) -> T:
+        try:
+            return await super()._with_client(fn, args)
+        except Exception as error:
+            for node in self.nodes:
+                if node.control is not None and (silence := node.control.mishaps.silence):
+                    error.add_note(f"node {node.config.node_id} {silence}")
+            raise
 
     def check_running(self) -> None:
         """Raises BrokerNotRunning where no node runs."""

@@ -1,8 +1,9 @@
 """A disk that fails where a test or a seed wants it to, in front of any other disk.
 
-What a device does that reports errors: a refused operation has no effect, except that a write which fails for another
-reason than a lack of room may leave a part of itself, and that what a failed sync was to write may be lost although
-the next one finds nothing to complain about. The latter is never asked for (`syncs_after_failure`).
+What a device does that reports errors: a refused operation has no effect, except that a write which the device
+fails in may leave a part of itself (not one for want of room, or to a volume that is read-only), and that what a failed
+sync was to write may be lost although the next one finds nothing to complain about. The latter is never asked for
+(`syncs_after_failure`).
 
 While reads of a file may fail, it has no descriptor: `sendfile` would read past this disk.
 """
@@ -18,6 +19,8 @@ from .disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
 from .errors import DiskFailed, FileError, file_error
 
 ROOM_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
+WITHOUT_EFFECT = ROOM_ERRORS | {errno.EROFS}
+"""Errors of writes that leave nothing of themselves."""
 SYNCS = frozenset(("sync", "sync_directory", "sync_volume"))
 NEED_NO_ROOM = SYNCS | {"remove", "remove_directory"}
 CHANGES = SYNCS | {
@@ -97,14 +100,16 @@ class FaultyFile:
         return self._file.read_at(position, size)
 
     def read_cached(self, position: int, size: int) -> bytes | None:
-        self._disk.attempt("read", self.path)
-        return self._file.read_cached(position, size)
+        data = self._file.read_cached(position, size)
+        if data is not None:  # else it is read from the device next, and counts then
+            self._disk.attempt("read", self.path)
+        return data
 
     def append(self, parts: Sequence[Buffer]) -> None:
         try:
             self._disk.attempt("append", self.path)
         except FileError as failure:
-            if failure.error.errno not in ROOM_ERRORS:
+            if failure.error.errno not in WITHOUT_EFFECT:
                 data = b"".join(parts)
                 self._file.append([data[: self._disk.rng.randint(0, len(data))]])
             raise

@@ -69,31 +69,41 @@ def clones(source: str, directory: str) -> bool:
 
 
 def copy_for_one_name(descriptor: int, path: str, size: int | None, sync: Callable[[int], None]) -> int:
-    """Put a copy of the file in the place of its name; other names keep the old one. Raises OSError; then nothing has
-    changed.
+    """Put a copy of the file in the place of its name; other names keep the old one. Raises OSError: EIO where the copy
+    may be lost by a power cut, and else nothing has changed.
 
     Returns a descriptor of the copy, for reading and appending. size: of what to copy, None for all. sync: makes what
     a descriptor has durable.
     """
     temporary = path + OWN_SUFFIX
-    own = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        length = os.fstat(descriptor).st_size
-        _copy(descriptor, own, length if size is None else min(size, length))
-        _keep_times(descriptor, own)
-        sync(own)
-        os.replace(temporary, path)
-    except BaseException:
-        os.close(own)
-        with suppress(OSError):
-            os.remove(temporary)
-        raise
     directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        sync(directory)
+        own = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            length = os.fstat(descriptor).st_size
+            _copy(descriptor, own, length if size is None else min(size, length))
+            _keep_times(descriptor, own)
+            sync(own)
+            os.replace(temporary, path)
+            _sync_name(directory, sync)
+        except BaseException:
+            os.close(own)
+            with suppress(OSError):
+                os.remove(temporary)
+            raise
     finally:
         os.close(directory)
     return own
+
+
+def _sync_name(directory: int, sync: Callable[[int], None]) -> None:
+    """Raises OSError for a broken disk, whatever was the matter: who goes on with the file would change what the other
+    name has.
+    """
+    try:
+        sync(directory)
+    except OSError as error:
+        raise OSError(errno.EIO, error.strerror) from error
 
 
 def current_path(descriptor: int, path: str) -> str:
@@ -120,6 +130,7 @@ def _clone(read: int, write: int, size: int | None) -> bool:
     except OSError:
         return False  # the file system cannot, or the two are on different volumes; a copy says what else is wrong
     if size is not None:
+        _check_reaches(os.fstat(write).st_size, size)
         os.ftruncate(write, size)
     return True
 
@@ -131,12 +142,17 @@ def _copy(read: int, write: int, size: int | None) -> None:
         data = os.pread(read, _COPY_BYTES if size is None else min(_COPY_BYTES, size - position), position)
         if not data:
             if size is not None:
-                raise OSError(errno.EIO, f"the file ends at {position}, and not behind {size} bytes")
+                _check_reaches(position, size)
             return
         rest = memoryview(data)
         position += len(data)
         while rest:
             rest = rest[os.write(write, rest) :]
+
+
+def _check_reaches(end: int, size: int) -> None:
+    if end < size:
+        raise OSError(errno.EIO, f"the file ends at {end}, and not behind {size} bytes")
 
 
 def _keep_times(read: int, write: int) -> None:

@@ -155,6 +155,7 @@ def test_faults_come_by_command_and_by_script(started: str, place: Place) -> Non
     assert held["is_met"] is False
     broker = place.port_file.read_text().splitlines()[0]
     assert CliRunner().invoke(main, ["topics", "--bootstrap-server", broker, "--list"]).exit_code == 0
+    assert run(started, "faults", "wait", "slow", "--times", "1")["taken"] == 1
     found = run(started, "faults", "list")
     assert (found["seed"], [each["taken"] for each in found["faults"]]) == (7, [1, 0, 0])
     assert run(started, "faults", "remove", "slow")["taken"] == 1
@@ -244,13 +245,27 @@ def test_a_crash_ends_the_process_and_loses_what_was_not_flushed(place: Place) -
             assert producer.flush(TIMEOUT_S) == 0
             if value == b"1":  # what is first in a log is flushed at once
                 until(lambda: run(control, "node", "state")["unflushed_bytes"] < len(b"1") + 61, "the first is flushed")
-        assert run(control, "node", "crash", "--lose-unflushed")["lost_bytes"] > 5000
+        crashed = run(control, "node", "crash", "--lose-unflushed")
+        assert crashed["lost_bytes"] > 5000
+        assert not crashed["is_running"]
+        assert process.wait(TIMEOUT_S) == -signal.SIGKILL
+    with started() as (process, broker, control):
+        assert end_of("t", broker) == 1
+        producer = Producer({"bootstrap.servers": broker})
+        producer.produce("t", b"2")
+        assert producer.flush(TIMEOUT_S) == 0
+        assert run(control, "node", "crash", "--no-lose-unflushed")["lost_bytes"] == 0
         assert process.wait(TIMEOUT_S) == -signal.SIGKILL
     with started() as (_, broker, _):
-        consumer = Consumer({"bootstrap.servers": broker, "group.id": "g"})
-        until(lambda: "t" in consumer.list_topics(timeout=TIMEOUT_S).topics, "the topic is there")
-        assert consumer.get_watermark_offsets(TopicPartition("t", 0), TIMEOUT_S) == (0, 1)
-        consumer.close()
+        assert end_of("t", broker) == 2
+
+
+def end_of(topic: str, broker: str) -> int:
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "g"})
+    until(lambda: topic in consumer.list_topics(timeout=TIMEOUT_S).topics, "the topic is there")
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_S)
+    consumer.close()
+    return int(end)
 
 
 def test_a_savepoint_is_saved_and_another_broker_begins_with_it(started: str, place: Place) -> None:

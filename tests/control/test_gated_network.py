@@ -164,6 +164,31 @@ def test_a_connection_that_is_closed_behind_the_gate_stays_for_its_peer() -> Non
     scenario(story)
 
 
+def test_a_gate_that_is_closed_in_the_middle_of_an_answer_holds_the_rest() -> None:
+    size = 32 << 20  # more than the system has room for
+
+    async def story(world: World) -> None:
+        acceptor = await world.listen()
+        client = await world.connect(acceptor)
+        node = await world.accept(acceptor)
+        view, got, is_quiet = memoryview(bytearray(1 << 20)), 0, False
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(node.send, [bytes(size)])
+            await trio.testing.wait_all_tasks_blocked()
+            world.gate.close_to(frozenset(Side))
+            while not is_quiet:
+                with trio.move_on_after(QUIET_S) as waiting:
+                    got += await client.receive_into(view)
+                is_quiet = waiting.cancelled_caught or got == size
+            assert got < size
+            world.gate.close_to(frozenset())
+            while got < size:
+                got += await client.receive_into(view)
+
+    scenario(story)
+
+
 def test_a_closed_gate_holds_what_goes_out_and_who_is_looked_for() -> None:
     async def story(world: World) -> None:
         acceptor = await world.listen()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+import trio
 
 from pykbroker.control.control import Control
 from pykbroker.control.nodes import requests
@@ -62,9 +63,24 @@ def test_a_bad_request_is_told_in_one_line(
 
 
 def test_a_crash_is_refused_where_nobody_can_end_the_node() -> None:
-    import trio
-
     with pytest.raises(ValueError, match="true or false, not str"):
         trio.run(requests.crash, Control(), {"lose_unflushed": "yes"})
     with pytest.raises(ValueError, match="the node does not run"):
         trio.run(requests.crash, Control(), {})
+
+
+def test_a_crash_that_nobody_waits_for_any_more_is_a_whole_one() -> None:
+    """A node that had ended, in a process that had not, would be neither alive nor gone."""
+    with Broker() as broker:
+        broker.create_topic("t").produce("lost")
+        (control,) = broker.controls
+
+        async def crash() -> None:
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await requests.crash(control, {"lose_unflushed": True})
+
+        assert control.mishaps.unflushed_bytes
+        broker.running_loop().call(crash)
+        assert not broker.is_running
+        assert not control.mishaps.unflushed_bytes

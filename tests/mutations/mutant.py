@@ -17,6 +17,7 @@ PACKAGES = {
     "metadata": "pykbroker/metadata",
     "server": "pykbroker/server",
     "security": "pykbroker/security",
+    "control": "pykbroker/control",
 }
 """The folders of the packages whose tests are examined. Each has a folder of its name under `tests/`."""
 

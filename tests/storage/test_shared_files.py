@@ -1,6 +1,7 @@
 """Files with two names: whoever changes one has bytes of its own, and the other name keeps what it had."""
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -101,6 +102,44 @@ def test_a_copy_that_finds_no_room_changes_nothing(tmp_path: Path, monkeypatch: 
     assert (one.read_bytes(), other.read_bytes()) == (b"both!", b"both")
 
 
+def test_a_copy_for_which_there_is_no_descriptor_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is appended then must not go to the bytes that the other name has."""
+    one, other = shared(tmp_path)
+    file = OsDisk().open(str(one))
+    open_file = os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777) -> int:
+        if path == str(tmp_path):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return open_file(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(NoRoom):
+        file.append([b"!"])
+    monkeypatch.undo()
+    file.append([b"?"])
+    assert (one.read_bytes(), other.read_bytes()) == (b"both?", b"both")
+
+
+def test_a_copy_whose_name_may_be_lost_is_a_broken_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for want of room: to try again would change what the other name has."""
+    one, other = shared(tmp_path)
+    file = OsDisk().open(str(one))
+
+    def sync(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), tmp_path.stat()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    opened = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(DiskFailed, match="cannot copy"):
+        file.append([b"!"])
+    assert len(os.listdir("/proc/self/fd")) == opened
+    assert (one.read_bytes(), other.read_bytes()) == (b"both", b"both")
+
+
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EMLINK, errno.EPERM])
 def test_what_cannot_be_shared_is_copied_with_its_times(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -123,6 +162,19 @@ def test_a_failure_that_is_none_of_sharing_is_told(tmp_path: Path) -> None:
 
 
 def test_the_front_of_a_file_is_copied(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.write_bytes(b"both")
+    copy_front(str(one), str(tmp_path / "two"), 2)
+    assert (tmp_path / "two").read_bytes() == b"bo"
+    with pytest.raises(OSError, match="ends at 4"):
+        copy_front(str(one), str(tmp_path / "five"), 5)
+
+
+def test_a_clone_is_no_longer_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def clone(write: int, request: int, read: int) -> None:
+        os.write(write, os.pread(read, 100, 0))
+
+    monkeypatch.setattr(fcntl, "ioctl", clone)
     one = tmp_path / "one"
     one.write_bytes(b"both")
     copy_front(str(one), str(tmp_path / "two"), 2)

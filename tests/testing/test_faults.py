@@ -165,6 +165,23 @@ def test_an_incremental_fetch_is_known_by_the_topics_of_its_session(broker: Brok
     assert (others.fitted, fault.taken) == (0, 2)
 
 
+@pytest.mark.parametrize("library", ["confluent", "kafka-python"])
+def test_a_client_whose_first_question_is_of_a_later_version_asks_again(
+    broker: Broker, topic: Topic, library: str
+) -> None:
+    with broker.faults.add(api="ApiVersions", client_id=library, nth=1, error="UNSUPPORTED_VERSION") as fault:
+        if library == "confluent":
+            assert send(producer_of(broker, **{"client.id": library}), topic) is None
+        else:
+            with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id=library) as producer:
+                producer.send(topic, b"x").get(20)
+        assert fault.taken == 1
+        assert fault.fitted > 1
+    assert topic.values() == [b"x"]
+    (first, *_) = broker.requests("ApiVersions", client_id=library, error="UNSUPPORTED_VERSION")
+    assert first.outcome == "answered"
+
+
 @pytest.mark.parametrize(
     ("api", "error", "ask"),
     [
@@ -382,7 +399,7 @@ def test_a_mistake_is_one_line(broker: Broker, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'seed' is a whole number from 0 on, not -1"):
         broker.faults.seed = -1
     fault = broker.faults.add(api="Produce", cut=True)
-    with pytest.raises(TimeoutError, match="to come about 1 times; it did 0 times, and 0 requests were meant"):
+    with pytest.raises(TimeoutError, match="to come about 1 times; it did 0 times, and 0 were meant"):
         fault.wait_taken(timeout=0.05)
 
 
@@ -459,6 +476,13 @@ def test_each_broker_of_a_cluster_has_its_own_and_its_followers_are_left_alone()
         followers = [broker.faults.add(api="Fetch", client_id="broker-*", delay="1ms") for broker in cluster.brokers]
         topic.produce("more")
         assert any(fault.taken for fault in followers)
+        one, other = (broker.faults for broker in cluster.brokers)
+        for until in (other.seen(api="Fetch"), other.answered(api="Fetch")):
+            with pytest.raises(ValueError, match="'until' is about another broker"):
+                one.hold(api="Produce", until=until)
+            with pytest.raises(ValueError, match="'until' is about another broker"):
+                one.add(api="Produce", until=until)
+        one.hold(api="Produce", until=cluster.broker(1).faults.seen(api="Fetch"))
 
 
 def test_coroutines_have_the_same() -> None:

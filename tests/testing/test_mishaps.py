@@ -289,6 +289,21 @@ def test_what_makes_no_sense_is_refused() -> None:
                 ask()
 
 
+def test_who_asks_a_broker_that_answers_nobody_is_told_why() -> None:
+    quick = {"request.timeout.ms": "100", "default.api.timeout.ms": "200"}
+    with Broker(client_properties=quick) as broker:
+        for befall, end, why in (
+            (broker.pause, broker.resume, "node 1 is paused"),
+            (lambda: broker.cut_off("clients"), broker.restore, "node 1 is cut off from clients"),
+        ):
+            befall()
+            with pytest.raises(Exception, match="did not answer") as raised:
+                broker.topics()
+            assert raised.value.__notes__ == [why]
+            end()
+        assert broker.topics() == []
+
+
 def test_a_node_that_needs_others_does_not_start_without_them() -> None:
     with Cluster(brokers=2) as cluster:
         broker = cluster.broker(2)

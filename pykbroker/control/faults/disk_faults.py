@@ -82,8 +82,8 @@ class DiskRule(CountedRule):
 
     def _means(self, path: str) -> bool:
         names = path.split("/")
-        if self.topic is not None and not any(self._is_of_topic(name) for name in names):
-            return False
+        if self.topic is not None and not any(map(self._is_of_topic, names[-2:])):
+            return False  # a partition's directory has no others in it, and may be in one that is named like one
         if self.path is None:
             return True
         if self._is_rooted:
@@ -121,7 +121,7 @@ def read_disk_fault(given: Mapping[str, Any]) -> DiskFaultOptions:
     return DiskFaultOptions(
         error,
         _operations(options, ERRORS[error]),
-        Pattern(text_of(options, "path")) if "path" in options else None,
+        Pattern(text_of(options, "path").rstrip("/") or "/") if "path" in options else None,
         Pattern(text_of(options, "topic")) if "topic" in options else None,
         pick_of(options),
         text_of(options, "name") if "name" in options else "",

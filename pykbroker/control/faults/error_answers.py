@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.api_versions import ApiVersion
 from pykbroker.protocol.schema import Field, Message, Struct, parse_versions
 
 _ERROR_CODES: Final = frozenset({"error_code", "partition_error_code"})
@@ -130,6 +131,11 @@ def error_answer(request: Message, version: int, error: ErrorCode, message: str)
     return _Writer(api_key, version, error, message).answer(request)
 
 
+def version_of_answer(api_key: int, version: int, error: ErrorCode) -> int:
+    """Return the version in which a broker says an error: to a client whose ApiVersions it does not know, the first."""
+    return 0 if api_key == ApiKey.API_VERSIONS and error is ErrorCode.UNSUPPORTED_VERSION else version
+
+
 def has_place_for_errors(api_key: int) -> bool:
     """Tell whether a response of the API can say an error."""
     return _has_place(response_type(api_key))
@@ -159,6 +165,11 @@ class _Writer:
                 response.session_id = request.session_id  # type: ignore[attr-defined]
         elif self._api_key == ApiKey.JOIN_GROUP and self._version >= _NULLABLE_PROTOCOL_NAME:
             response.protocol_name = None  # type: ignore[attr-defined]
+        elif self._api_key == ApiKey.API_VERSIONS and self._error is ErrorCode.UNSUPPORTED_VERSION:
+            known = type(request).__schema__.versions  # so that the client knows which version to take
+            response.api_keys = [  # type: ignore[attr-defined]
+                ApiVersion(api_key=self._api_key, min_version=known.low, max_version=known.high)
+            ]
         elif self._api_key == ApiKey.DELETE_TOPICS and self._version < _TOPICS_BY_ID:
             described = next(each for each in type(response).__schema__.fields if each.name == "responses")
             named = request.topic_names  # type: ignore[attr-defined]

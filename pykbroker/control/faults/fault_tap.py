@@ -96,7 +96,7 @@ class FaultTap:
         if action is not None and action.error is not None and action.when is When.BEFORE:
             answer = what.instead
         else:
-            answer = await handle()
+            answer = await _handled_now(connection, handle)
         if action is not None and action.error is not None:
             note_interference(f"{_name(decisive)}: answered with {action.error.name} {action.when} it was carried out")
             if what.instead is None:  # as Kafka ends the connection of a producer without acknowledgements
@@ -141,6 +141,8 @@ class FaultTap:
             case End.NO_ROOM:
                 rule.timed_out += 1
                 what = f"not {what}: too much is held already"
+            case End.REMOVED:
+                what += ", and let go since the fault was removed"
             case End.LET_GO:
                 rule.timed_out += 1
                 what += ", and let go before: memory is short, or the client has left"
@@ -159,6 +161,17 @@ class _Interference:
         self.size = size
         self.instead = instead
         self.decisive = _decisive(rules)
+
+
+async def _handled_now(connection: ConnectionState, handle: Handle) -> Answer:
+    """Have a request handled that may have been held. For the broker it comes now: what a client that it knows to have
+    left has sent is not checked for long.
+    """
+    had_left, connection.has_left = connection.has_left, False
+    try:
+        return await handle()
+    finally:
+        connection.has_left |= had_left
 
 
 def _decisive(rules: list[Rule]) -> Rule | None:

@@ -5,10 +5,10 @@ They outlive the node's starts. Methods are called in the node's event loop, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -43,7 +43,8 @@ class Faults:
     def __init__(self) -> None:
         self.plan: Final = FaultPlan()
         self._disk_rules: list[DiskRule] = []
-        self._disk_numbers = count(1)
+        self._used_numbers: Counter[str] = Counter()
+        """Of names by kind: so many, from 1 on, are in use for sure."""
         self._waits = Waits()
 
     def __iter__(self) -> Iterator[AnyRule]:
@@ -91,17 +92,27 @@ class Faults:
         return added
 
     def _add(self, fault: FaultOptions) -> Rule:
-        return self.plan.add(fault.match, fault.pick, fault.action, fault.name)
+        return self.plan.add(fault.match, fault.pick, fault.action, self._name_of(fault, "fault"))
+
+    def _name_of(self, fault: FaultOptions | DiskFaultOptions, kind: str) -> str:
+        """Return its name, or one with the lowest number that is free: chances go by it, so that it must not depend on
+        what was here before. Raises BadFault for one that another fault has.
+        """
+        if not fault.name:
+            while self._has(name := f"{kind} {self._used_numbers[kind] + 1}"):
+                self._used_numbers[kind] += 1
+            return name
+        if self._has(fault.name):
+            raise BadFault(f"there is a fault '{fault.name}' already", "name")
+        return fault.name
+
+    def _has(self, name: str) -> bool:
+        return name in self.plan or any(each.name == name for each in self._disk_rules)
 
     def _add_disk(self, fault: DiskFaultOptions) -> DiskRule:
         if len(self._disk_rules) >= MOST_DISK_RULES:
             raise BadFault(f"there are {MOST_DISK_RULES} faults of the disk already; remove some, or clear() them")
-        name, names = fault.name, {each.name for each in self._disk_rules}
-        if name in names:
-            raise BadFault(f"there is a fault '{name}' of the disk already", "name")
-        while not name or name in names:
-            name = f"disk fault {next(self._disk_numbers)}"
-        rule = DiskRule(name, fault, lambda: self.plan.seed, self._note_disk)
+        rule = DiskRule(self._name_of(fault, "disk fault"), fault, lambda: self.plan.seed, self._note_disk)
         self._disk_rules.append(rule)
         return rule
 
@@ -113,6 +124,7 @@ class Faults:
 
     def remove(self, rule: AnyRule) -> None:
         """Take a fault out, which may be gone already; what it holds goes on."""
+        self._used_numbers.clear()
         if isinstance(rule, DiskRule):
             if rule in self._disk_rules:
                 self._disk_rules.remove(rule)
@@ -125,14 +137,20 @@ class Faults:
         for rule in self:
             self.remove(rule)
         self.plan.clear()
-        self._disk_numbers = count(1)
 
     def release(self, name: str) -> int:
         """Let go what is held until this name is released. Return how many faults were."""
         return self.plan.release(name)
 
-    async def until_taken(self, rule: AnyRule, times: int) -> None:
-        """Wait until a fault has come about so often. It is for the caller to bound the time."""
+    async def wait_taken(self, rule: AnyRule, times: int, timeout_s: float) -> None:
+        """Wait until a fault has come about so often. Raises TimeoutError."""
+        with trio.move_on_after(timeout_s):
+            await self._until_taken(rule, times)
+        if rule.taken < times:
+            what = f"waited {timeout_s:g} s for the fault '{rule.name}' to come about {times} times"
+            raise TimeoutError(f"{what}; it did {rule.taken} times, and {rule.fitted} were meant")
+
+    async def _until_taken(self, rule: AnyRule, times: int) -> None:
         token = trio.lowlevel.current_trio_token()
         while rule.taken < times:
             changed = trio.Event()
@@ -158,5 +176,6 @@ class Faults:
         }
 
     def _note_disk(self, rule: DiskRule, operation: str, path: str) -> None:
-        """Note a fault, in the thread that has met it."""
-        self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {path}"))
+        """Note a fault, in the thread that has met it; in another run the log directory may be another one."""
+        file = "/".join(path.split("/")[-2:])
+        self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {file}"))

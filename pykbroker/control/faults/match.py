@@ -22,6 +22,15 @@ class Match:
     client_id: Pattern | None = None
     topic: Pattern | None = None
 
+    def includes(self, other: Match) -> bool:
+        """Tell whether all that the other one means is meant here for sure; patterns are compared by their text."""
+        if self.api_key not in (None, other.api_key) or self.topic not in (None, other.topic):
+            return False
+        if self.client_id is None:
+            named = other.client_id
+            return named is None or (named.is_exact and _OWN_CLIENTS.fullmatch(named.text) is None)
+        return self.client_id == other.client_id
+
     def fits_header(self, api_key: int, client_id: str | None) -> bool:
         if self.api_key is not None and self.api_key != api_key:
             return False

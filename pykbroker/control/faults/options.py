@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -23,6 +24,7 @@ from .errors import BadFault, suggestion
 from .kafkas_use import apis_of_error
 from .match import Match
 from .rule import Action, Held, Pick, When
+from .topics import can_name_topics
 
 ChoiceT = TypeVar("ChoiceT", When, Held)
 
@@ -35,8 +37,19 @@ _PICK: Final = ("nth", "skip", "first", "times", "every", "chance")
 _ACTION: Final = ("error", "when", "delay", "hold", "drop", "cut", "until", "held", "timeout")
 OPTIONS: Final = (*_MATCH, *_PICK, *_ACTION, "name")
 _WAITED_FOR: Final = (*_MATCH, "times")
-_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h)", re.ASCII)
-_MS: Final = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
+NOT_SERVED: Final = frozenset(
+    (
+        *(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
+        *(ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE),
+        *(ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE, ApiKey.WRITE_SHARE_GROUP_STATE),
+        *(ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY),
+        *(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS),
+        *(ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
+    )
+)
+"""APIs of Kafka's brokers that pykbroker does not have."""
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)", re.ASCII)
+_MS: Final = {"": 1_000.0, "ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,14 @@ def read_fault(given: Mapping[str, Any]) -> FaultOptions:
     action = _action(options)
     if action.error is not None:
         _check_error(match.api_key, action.error)
-    return FaultOptions(match, pick_of(options), action, _name(options))
+    pick = pick_of(options)
+    if pick == Pick() and _holds_what_it_waits_for(match, action.until):
+        raise BadFault("'until' waits for answers that the fault itself holds", "until")
+    return FaultOptions(match, pick, action, _name(options))
+
+
+def _holds_what_it_waits_for(match: Match, until: Condition | None) -> bool:
+    return isinstance(until, Happened) and until.happening is Happening.ANSWERED and match.includes(until.match)
 
 
 def known_options(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
@@ -72,8 +92,11 @@ def known_options(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str,
 
 def read_match(options: Mapping[str, Any]) -> Match:
     """Return which requests are meant. Raises BadFault."""
+    api_key = None if "api" not in options else _api_key(text_of(options, "api"))
+    if api_key is not None and "topic" in options and not can_name_topics(request_type(api_key)):
+        raise BadFault(f"no {api_name(api_key)} names a topic", "topic")
     return Match(
-        None if "api" not in options else _api_key(text_of(options, "api")),
+        api_key,
         None if "client_id" not in options else Pattern(text_of(options, "client_id")),
         None if "topic" not in options else Pattern(text_of(options, "topic")),
     )
@@ -105,14 +128,18 @@ def chance_of(options: Mapping[str, Any]) -> float:
 
 
 def duration_ms(value: object, name: str) -> float:
-    """Return a duration in milliseconds: a text like 500ms, or a number of seconds. Raises BadFault."""
+    """Return a duration in milliseconds: a text like 500ms, seconds as a number or text, or a timedelta. Raises
+    BadFault.
+    """
     found = math.nan
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         found = float(value) * 1000 if abs(value) <= MOST_WAIT_MS else math.inf
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         found = float(match[1]) * _MS[match[2]]
     if math.isnan(found) or found <= 0:
-        raise BadFault(f"'{name}' is a time like 500ms, 2s or 5m, or seconds as a number, not {shown(value)}", name)
+        raise BadFault(f"'{name}' is a time like 500ms, 2s or 5m, or seconds, not {shown(value)}", name)
     if found > MOST_WAIT_MS:
         raise BadFault(f"'{name}' is an hour at most, not {shown(value)}", name)
     return found
@@ -139,6 +166,8 @@ def _api_key(name: str) -> int:
         if _plain(known) == wanted:
             if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
                 raise BadFault(f"no fault reaches {known}: it comes before a client is known", "api")
+            if key in NOT_SERVED:
+                raise BadFault(f"no client sends {known}, which pykbroker does not serve", "api")
             return key
     if wanted in {_plain(api_name(key)) for key in ApiKey}:
         raise BadFault(f"clients of a broker do not send {name}: it is of controllers", "api")
@@ -213,16 +242,22 @@ def _condition(until: object) -> Condition:
     if isinstance(until, Mapping) and len(until) == 1:
         ((happening, what),) = until.items()
         if happening in tuple(Happening) and isinstance(what, Mapping):
-            options = known_options(what, _WAITED_FOR)
-            if not options.keys() & {"api", "client_id", "topic"}:
-                raise BadFault("'until' says which request is waited for: its api, client_id or topic", "until")
-            times = count_of(options, "times") if "times" in options else 1
-            return Happened(read_match(options), Happening(happening), times)
+            try:
+                return _happened(what, Happening(happening))
+            except BadFault as error:
+                raise BadFault(f"'until': {error}", "until") from None
     raise BadFault(
         "'until' is a name to be released, or what another request does: "
         f'{{"seen": {{"api": …}}}} or {{"answered": {{"api": …}}}}, not {shown(until)}',
         "until",
     )
+
+
+def _happened(what: Mapping[str, Any], happening: Happening) -> Happened:
+    options = known_options(what, _WAITED_FOR)
+    if not options.keys() & {"api", "client_id", "topic"}:
+        raise BadFault("say which request is waited for: its api, client_id or topic")
+    return Happened(read_match(options), happening, count_of(options, "times") if "times" in options else 1)
 
 
 def _error(value: object) -> ErrorCode:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import count
 from typing import Any, Final, NamedTuple
 
 from pykbroker.protocol.api_keys import api_name
@@ -65,7 +64,6 @@ class FaultPlan:
         self.seed = seed
         self.taken: deque[Taken] = deque(maxlen=MOST_TAKEN)
         self._rules: dict[str, Rule] = {}
-        self._numbers = count(1)
         self._concerned: dict[tuple[int, str | None], Concerned] = {}
 
     @property
@@ -75,35 +73,29 @@ class FaultPlan:
     def __iter__(self) -> Iterator[Rule]:
         return iter(list(self._rules.values()))
 
-    def __len__(self) -> int:
-        return len(self._rules)
+    def __contains__(self, name: str) -> bool:
+        return name in self._rules
 
-    def add(self, match: Match, pick: Pick, action: Action, name: str = "") -> Rule:
-        """Raises BadFault where there are too many, or one has the name."""
+    def add(self, match: Match, pick: Pick, action: Action, name: str) -> Rule:
+        """Add a rule with a name that no other has. Raises BadFault where there are too many."""
         if len(self._rules) >= MOST_RULES:
             raise BadFault(f"there are {MOST_RULES} faults already; remove some, or clear() them")
-        if name in self._rules:
-            raise BadFault(f"there is a fault '{name}' already", "name")
-        while not name or name in self._rules:
-            name = f"fault {next(self._numbers)}"
         rule = self._rules[name] = Rule(name, match, pick, action, lambda: self.seed)
         self._concerned.clear()
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Take a rule out, which may be gone already; what it holds goes on."""
+        """Take a rule out, which may be gone already."""
         if self._rules.get(rule.name) is rule:
             del self._rules[rule.name]
             self._concerned.clear()
-            if rule.action.until is not None:
-                rule.action.until.meet()
+            rule.is_removed = True
 
     def clear(self) -> None:
-        """Take all rules out, and forget what they did; names begin anew."""
+        """Take all rules out, and forget what they did."""
         for rule in self:
             self.remove(rule)
         self.taken.clear()
-        self._numbers = count(1)
 
     def release(self, name: str) -> int:
         """Let go what waits for this name, now and later. Return how many rules do. Raises BadFault."""
@@ -135,6 +127,8 @@ class FaultPlan:
         is_decided = False
         for rule in rules:
             decides = rule.action.decides
+            if rule.is_removed:  # while the request was read
+                continue
             if not rule.picks() or (decides and is_decided):
                 continue
             if rule.action.is_over:

@@ -17,7 +17,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.node import Node
 from pykbroker.server.runtime.threads import Threads
 
-from .error_answers import OF_PARTITIONS, error_answer
+from .error_answers import OF_PARTITIONS, error_answer, version_of_answer
 from .match import Match
 from .topics import topics_of
 
@@ -114,7 +114,8 @@ def _encoded_error(
     answer = error_answer(named, header.api_version, error, message)
     if answer is None:
         return None
-    parts = encode_response(header.correlation_id, answer, header.api_version)
+    version = version_of_answer(header.api_key, header.api_version, error)
+    parts = encode_response(header.correlation_id, answer, version)
     return [part for part in parts if isinstance(part, bytes)]
 
 

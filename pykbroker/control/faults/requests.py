@@ -6,18 +6,22 @@ A mistake is a BadFault, a ValueError of one line. Names of options are those of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import trio
 
 from .errors import BadFault
-from .options import known_options, text_of
+from .options import count_of, duration_ms, known_options, text_of
 from .script import FaultScript
 
 if TYPE_CHECKING:
     from .faults import AnyRule, Faults
 
 Json: TypeAlias = Any
+
+_WAIT: Final = "10s"
+_LONGEST_WAIT_MS: Final = 60_000.0
+"""Whoever asks over HTTP gives up after two minutes."""
 
 
 class Control(Protocol):
@@ -41,6 +45,24 @@ async def list_all(control: Control, arguments: Mapping[str, Json]) -> Json:
     """Tell which faults there are, and what came about: `seed`, `held`, `faults`, `taken`."""
     known_options(arguments, ())
     return control.faults.as_json()
+
+
+async def wait(control: Control, arguments: Mapping[str, Json]) -> Json:
+    """Wait until the fault with this `name` has come about so many `times` in all, and tell what it has counted.
+
+    timeout: a minute at most.
+    """
+    options = known_options(arguments, ("name", "times", "timeout"))
+    rule = _named(control.faults, {"name": options.get("name")})
+    times = count_of(options, "times") if "times" in options else 1
+    timeout_ms = duration_ms(options.get("timeout", _WAIT), "timeout")
+    if timeout_ms > _LONGEST_WAIT_MS:
+        raise BadFault(f"'timeout' is a minute at most, not {options['timeout']!r}", "timeout")
+    try:
+        await control.faults.wait_taken(rule, times, timeout_ms / 1000)
+    except TimeoutError as error:
+        raise BadFault(str(error)) from None
+    return rule.as_json()
 
 
 async def remove(control: Control, arguments: Mapping[str, Json]) -> Json:

@@ -159,6 +159,8 @@ class Rule(CountedRule):
         super().__init__(name, pick, seed)
         self.match = match
         self.action = action
+        self.is_removed = False
+        """It picks nothing any more, and waits for nothing."""
 
     def as_json(self) -> dict[str, Any]:
         match, condition = self.match, self.action.until

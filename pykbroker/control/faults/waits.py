@@ -2,7 +2,7 @@
 
 A wait ends when its time is over or its barrier is met, and besides
 
-- when the rule that asked for it is removed;
+- when the rule that asked for it is removed; one that is removed already waits for nothing;
 - when the broker needs the memory of a request, or the client of an answer has left. A request whose client has left
   goes on waiting: it has been sent, and is carried out when its time comes, as one that was slow on its way;
 - when the node stops, which waits for nobody.
@@ -10,7 +10,6 @@ A wait ends when its time is over or its barrier is met, and besides
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
@@ -30,7 +29,9 @@ class End(Enum):
 
     TIME = auto()
     MET = auto()
-    """What the barrier waits for has happened, or its rule is removed."""
+    """What the barrier waits for has happened."""
+    REMOVED = auto()
+    """The rule is no more."""
     NO_ROOM = auto()
     """There was no wait: too much waits already."""
     LET_GO = auto()
@@ -59,16 +60,20 @@ class Waits:
         """End the waits of a rule."""
         for wait in list(self._waiting):
             if wait.rule is rule:
-                wait.end(End.MET)
+                wait.end(End.REMOVED)
 
     async def wait(
         self, rule: Rule, connection: ConnectionState, held: Held, size: int, time_ms: float, until: Condition | None
     ) -> End:
         """Wait, and return why it is over. size: the bytes that are kept meanwhile."""
+        if rule.is_removed:
+            return End.REMOVED
         if until is not None and until.is_met:
             return End.MET
         if self._is_stopped:
             return End.STOPPED
+        if held is Held.ANSWER and connection.has_left:
+            return End.LET_GO
         if len(self._waiting) >= MOST_WAITS or self._bytes + size > MOST_BYTES:
             return End.NO_ROOM
         wait = _Wait(rule)
@@ -76,12 +81,12 @@ class Waits:
             until.when_met.append(wait.met)
         self._waiting[wait] = None
         self._bytes += size
-        connection.give_up = wait.giving_up(connection, held)
+        connection.give_up, connection.outlives_client = wait.give_up, held is Held.REQUEST
         try:
             with trio.move_on_after(time_ms / 1000):
                 await wait.is_over.wait()
         finally:
-            connection.give_up = None
+            connection.give_up, connection.outlives_client = None, False
             self._bytes -= size
             del self._waiting[wait]
             if until is not None and wait.met in until.when_met:
@@ -103,11 +108,5 @@ class _Wait:
     def met(self) -> None:
         self.end(End.MET)
 
-    def giving_up(self, connection: ConnectionState, held: Held) -> Callable[[], None]:
-        """Return what the connection calls to end the wait of its request."""
-
-        def give_up() -> None:
-            if held is Held.ANSWER or not connection.has_left:
-                self.end(End.LET_GO)
-
-        return give_up
+    def give_up(self) -> None:
+        self.end(End.LET_GO)

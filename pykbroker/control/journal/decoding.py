@@ -46,6 +46,7 @@ _PART_BYTES: Final = 16
 NOT_SHOWN: Final = "not_shown"
 HIDDEN: Final = "(hidden)"
 _ERROR_CODE: Final = "error_code"
+_UNSUPPORTED: Final = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 _TOPIC_ID: Final = "topic_id"
 _TOPIC_NAMES: Final = ("topic", "name", "topic_name")
 """The fields that have a topic's name beside or in the place of its id."""
@@ -133,8 +134,8 @@ def response_values(exchange: Exchange, names: Names, *, with_records: bool = Tr
     version = exchange.api_version
     try:
         kind = response_type(exchange.api_key)
-        if exchange.api_key == ApiKey.API_VERSIONS and not kind.__schema__.versions.includes(version):
-            version = 0  # a newer client is answered in the oldest version
+        if exchange.api_key == ApiKey.API_VERSIONS and exchange.response[4:6] == _UNSUPPORTED:
+            version = 0  # a client that is newer than what the broker offers is answered in the oldest version
         _, body = decode_response_header(exchange.response, exchange.api_key, version)
     except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))

@@ -8,18 +8,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from pykbroker.control.one_line import one_line
+from pykbroker.control.topic_fields import LISTS_OF_TOPICS, RESOURCES, TOPIC_NAMES, TOPIC_RESOURCE
 
 from .decoding import Names, body_values, head_values
 from .exchange import Exchange
 
 _NO_ERROR: Final = "NONE"
-_TOPIC_FIELDS: Final = frozenset({"topic", "topic_name"})
-_LISTS_OF_TOPICS: Final = frozenset(
-    {"topics", "topic_names", "subscribed_topic_names", "topic_data", "responses", "results"}
-)
-"""Whose elements are names of topics, or have a topic's name in their field `name`."""
-_RESULTS_BY_TOPIC: Final = "results_by_topic"
-_TOPIC_RESOURCE: Final = 2
 _SHOWN_TOPICS: Final = 3
 
 
@@ -182,10 +176,9 @@ def _errors(values: Any) -> Iterator[str]:
 def _topics(values: Any, container: str = "") -> Iterator[str]:
     """The names of topics, wherever requests and responses have them."""
     if isinstance(values, dict):
-        if values.get("resource_type") == _TOPIC_RESOURCE:
-            yield str(values.get("resource_name"))
         for name, value in values.items():
-            is_topic = name in _TOPIC_FIELDS or (name == "name" and _lists_topics(container))
+            is_topic = name in TOPIC_NAMES or (name == "name" and container in LISTS_OF_TOPICS)
+            is_topic |= name in RESOURCES and values.get(RESOURCES[name]) == TOPIC_RESOURCE
             if isinstance(value, str):
                 if is_topic and value:
                     yield value
@@ -194,11 +187,7 @@ def _topics(values: Any, container: str = "") -> Iterator[str]:
     elif isinstance(values, list):
         for each in values:
             if isinstance(each, str):
-                if _lists_topics(container):
+                if container in LISTS_OF_TOPICS:
                     yield each
             else:
                 yield from _topics(each, container)
-
-
-def _lists_topics(container: str) -> bool:
-    return container in _LISTS_OF_TOPICS or container.startswith(_RESULTS_BY_TOPIC)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -112,7 +113,13 @@ class GatedTransport:
     async def send(self, parts: Sequence[Part], next_turn: NextTurn = trio.lowlevel.checkpoint) -> None:
         if self._gate.is_closed:
             await self._until_open()
-        await self._inner.send(parts, next_turn)
+        await self._inner.send(parts, partial(self._next_turn, next_turn))
+
+    async def _next_turn(self, next_turn: NextTurn) -> None:
+        """The gate may have been closed in the middle of a long answer."""
+        await next_turn()
+        if self._gate.is_closed:
+            await self._until_open()
 
     def send_now(self, data: bytes) -> int:
         return 0 if self._is_held else self._inner.send_now(data)

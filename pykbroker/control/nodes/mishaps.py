@@ -88,6 +88,13 @@ class Mishaps:
         return sorted(side.value for side in self._cut_off)
 
     @property
+    def silence(self) -> str:
+        """Return why clients are not answered; "" where they are, or the node does not run."""
+        if self.is_paused:
+            return "is paused"
+        return "is cut off from clients" if Side.CLIENTS in self._cut_off and self.is_running else ""
+
+    @property
     def unflushed_bytes(self) -> int:
         """Return how many bytes a power cut would take now."""
         return 0 if self._disk is None else self._disk.unflushed_bytes
@@ -134,10 +141,12 @@ class Mishaps:
         self._check_runs("crashed")
         if self.end is None:
             raise BadOrder("this node ends with its process, which nobody here can kill")
-        await self.end()
-        if not lose_unflushed or self._disk is None:
-            return 0
-        return await trio.to_thread.run_sync(self._disk.cut_power)
+        lost_bytes = 0
+        with trio.CancelScope(shield=True):  # no half of a crash, whoever has left meanwhile
+            await self.end()
+            if lose_unflushed and self._disk is not None:
+                lost_bytes = await trio.to_thread.run_sync(self._disk.cut_power)
+        return lost_bytes
 
     def check_start(self, *, is_alone: bool) -> None:
         """Raises BadOrder where a start would wait for nodes that the node is cut off from."""

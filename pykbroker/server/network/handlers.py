@@ -82,6 +82,8 @@ class ConnectionState:
     """The client has closed its end for some time: nobody waits for long answers any more."""
     give_up: Callable[[], None] | None = None
     """Ends the wait that its request is in, as if the request's time were over."""
+    outlives_client: bool = False
+    """That wait goes on when the client has left, and ends where memory is short."""
     asked_again: Callable[[], Awaitable[None]] | None = None
     """Returns when the client waits for the answer to something else as well: see `Connection`."""
     request: RequestHeader | None = None
@@ -112,7 +114,7 @@ class ConnectionState:
 
     def leave(self) -> None:
         self.has_left = True
-        if self.give_up is not None:
+        if self.give_up is not None and not self.outlives_client:
             self.give_up()
 
 

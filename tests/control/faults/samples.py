@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from pykbroker.api import HANDLERS
-from pykbroker.protocol.api_keys import request_type
+from pykbroker.protocol.api_keys import ApiKey, request_type
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.schema import Field, Message, Struct
 
@@ -39,7 +39,9 @@ def cases() -> Iterator[Case]:
             for error in ERRORS:
                 yield Case(handler.api_key, version, FULL, error)
             yield Case(handler.api_key, version, BARE, ERRORS[0])
-            if handler.api_key == 0:
+            if handler.api_key == ApiKey.API_VERSIONS:
+                yield Case(handler.api_key, version, FULL, ErrorCode.UNSUPPORTED_VERSION)
+            if handler.api_key == ApiKey.PRODUCE:
                 yield Case(handler.api_key, version, NO_ACKS, ERRORS[0])
 
 

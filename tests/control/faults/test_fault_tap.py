@@ -20,7 +20,7 @@ from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import decode_response_header, encode_request, encode_response
-from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import (
@@ -36,15 +36,21 @@ from tests.api.api_node import in_virtual_time
 from tests.server.inline_threads import InlineThreads
 
 VERSIONS = {ApiKey.PRODUCE: 9, ApiKey.METADATA: 9, ApiKey.HEARTBEAT: 4, ApiKey.FETCH: 12}
-ANSWERS: dict[int, type[Message]] = {ApiKey.PRODUCE: ProduceResponse, ApiKey.METADATA: MetadataResponse}
+ANSWERS: dict[int, type[Message]] = {
+    ApiKey.PRODUCE: ProduceResponse,
+    ApiKey.METADATA: MetadataResponse,
+    ApiKey.FETCH: FetchResponse,
+}
 
 
 class CountingThreads(InlineThreads):
     def __init__(self) -> None:
         self.calls = 0
+        self.when_called: Callable[[], object] = lambda: None
 
     async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
         self.calls += 1
+        self.when_called()
         return await super().run(fn, *args)
 
 
@@ -55,6 +61,7 @@ class Stand:
     faults: Faults = field(default_factory=Faults)
     threads: CountingThreads = field(default_factory=CountingThreads)
     handled: list[str] = field(default_factory=list)
+    had_left: list[bool] = field(default_factory=list)
     connection: ConnectionState = field(default_factory=lambda: ConnectionState("PLAINTEXT", "127.0.0.1"))
 
     def __post_init__(self) -> None:
@@ -72,6 +79,7 @@ class Stand:
         async def handle() -> list[Any] | None:
             await trio.lowlevel.checkpoint()
             self.handled.append(type(request).__name__)
+            self.had_left.append(self.connection.has_left)
             if getattr(request, "acks", -1) == 0:
                 return None
             response = ANSWERS.get(api_key, HeartbeatResponse)()
@@ -212,7 +220,7 @@ def test_a_hold_ends_when_its_name_is_released_and_not_before() -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(ask)
-            await stand.faults.until_taken(rule, 3)
+            await stand.faults.wait_taken(rule, 3, 10)
             await wait_all_tasks_blocked()
             assert (len(stand.handled), stand.faults.held, answers) == (3, 3, [])
             with pytest.raises(ValueError, match=r"did you mean go\?"):
@@ -303,6 +311,40 @@ def test_a_fault_that_is_removed_lets_go_what_it_holds(held: str) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("wait", [{"hold": "1h"}, {"until": "never", "timeout": "1h"}])
+def test_a_fault_that_is_removed_before_its_answer_is_there_does_not_hold_it(wait: dict[str, str]) -> None:
+    async def test(stand: Stand) -> None:
+        rule = stand.faults.add({"api": "Fetch", **wait})
+        is_handled = trio.Event()
+
+        async def poll_for_long() -> None:
+            await is_handled.wait()
+
+        frame = memoryview(encode_request(FetchRequest(), VERSIONS[ApiKey.FETCH], 5, "app")[4:])
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stand.tap.exchange, frame, stand.connection, poll_for_long)
+            await wait_all_tasks_blocked()
+            stand.faults.remove(rule)
+            is_handled.set()
+        assert trio.current_time() == began
+        assert (rule.taken, rule.timed_out) == (1, 0)
+
+    run(test)
+
+
+def test_a_fault_that_is_removed_while_a_request_is_read_does_nothing() -> None:
+    async def test(stand: Stand) -> None:
+        rule = stand.faults.add({"api": "Fetch", "topic": "t-*", "drop": "before"})
+        many = FetchRequest(topics=[FetchTopic(topic=f"t-{n}", partitions=[FetchPartition()]) for n in range(1500)])
+        stand.threads.when_called = lambda: stand.faults.remove(rule)
+        await stand.ask(many)
+        assert stand.threads.calls
+        assert (rule.fitted, rule.taken) == (0, 0)
+
+    run(test)
+
+
 def test_a_stop_ends_all_waits_and_those_to_come() -> None:
     async def test(stand: Stand) -> None:
         stand.faults.add({"api": "Produce", "until": "never", "held": "request", "timeout": "1h"})
@@ -357,6 +399,8 @@ def test_a_request_whose_client_has_left_is_carried_out_when_its_time_comes() ->
             await wait_all_tasks_blocked()
             assert stand.handled == []
         assert stand.handled == ["ProduceRequest"]
+        assert stand.had_left == [False], "the broker checks nothing for long of whom it knows to have left"
+        assert stand.connection.has_left
         assert trio.current_time() - began == pytest.approx(30)
 
     run(test)
@@ -375,12 +419,31 @@ def test_an_answer_whose_client_has_left_is_not_held() -> None:
     run(test)
 
 
-def test_a_held_request_is_let_go_where_its_memory_is_needed() -> None:
+def test_the_answer_to_a_client_that_has_left_before_is_not_held() -> None:
+    async def test(stand: Stand) -> None:
+        rule = stand.faults.add({"api": "Produce", "delay": "30s", "hold": "1h"})
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stand.ask, produce())
+            await wait_all_tasks_blocked()
+            stand.connection.leave()
+        assert trio.current_time() - began == pytest.approx(30)
+        assert rule.timed_out == 1
+
+    run(test)
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_held_request_is_let_go_where_its_memory_is_needed(has_left: bool) -> None:
     async def test(stand: Stand) -> None:
         rule = stand.faults.add({"api": "Produce", "delay": "30s"})
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stand.ask, produce())
             await wait_all_tasks_blocked()
+            if has_left:
+                stand.connection.leave()
+                await wait_all_tasks_blocked()
+            assert stand.handled == []
             assert stand.connection.give_up is not None
             stand.connection.give_up()
         assert (stand.handled, rule.timed_out) == (["ProduceRequest"], 1)
@@ -409,7 +472,8 @@ def test_a_large_request_is_held_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -
 
     async def test(stand: Stand) -> None:
         rule = stand.faults.add({"api": "Produce", "delay": "1s"})
-        await stand.ask(produce())
+        for _ in range(2):  # and there is room again behind it
+            await stand.ask(produce())
         assert rule.timed_out == 0
         await stand.ask(produce("a topic with a long name"))
         assert rule.timed_out == 1

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from pykbroker.api import HANDLERS
 from pykbroker.control.faults.condition import Happened, Released
 from pykbroker.control.faults.disk_faults import read_disk_fault
 from pykbroker.control.faults.errors import BadFault
-from pykbroker.control.faults.options import OPTIONS, read_fault
+from pykbroker.control.faults.options import NOT_SERVED, OPTIONS, read_fault
 from pykbroker.control.faults.rule import Held, When
-from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.api_keys import ApiKey, api_name, request_type
 from pykbroker.protocol.errors import ErrorCode
 
 
@@ -43,7 +45,17 @@ def test_an_api_is_named_in_any_spelling(api: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "ms"), [("1ms", 1), ("2s", 2000), ("1.5 s", 1500), ("1m", 60_000), (0.25, 250), (3, 3000)]
+    ("text", "ms"),
+    [
+        ("1ms", 1),
+        ("2s", 2000),
+        ("1.5 s", 1500),
+        ("1m", 60_000),
+        (0.25, 250),
+        (3, 3000),
+        ("2", 2000),
+        (timedelta(seconds=2), 2000),
+    ],
 )
 def test_a_time_is_text_or_seconds(text: object, ms: float) -> None:
     assert read_fault({"delay": text}).action.delay_ms == ms
@@ -54,11 +66,28 @@ def test_what_is_waited_for_is_a_name_or_another_request() -> None:
     assert isinstance(released.until, Released)
     assert (released.held, released.timeout_ms) == (Held.ANSWER, 30_000)
     happened = read_fault(
-        {"until": {"answered": {"api": "Metadata", "times": 2}}, "held": "request", "timeout": "1m"}
+        {"api": "Fetch", "until": {"answered": {"api": "Metadata", "times": 2}}, "held": "request", "timeout": "1m"}
     ).action
     assert isinstance(happened.until, Happened)
     assert str(happened.until) == "Metadata is answered 2 times"
     assert (happened.held, happened.timeout_ms) == (Held.REQUEST, 60_000)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"api": "Fetch", "until": {"seen": {"api": "Fetch"}}},
+        {"api": "Fetch", "nth": 1, "until": {"answered": {"api": "Fetch"}}},
+        {"api": "Fetch", "client_id": "a", "until": {"answered": {"api": "Fetch", "client_id": "b"}}},
+        {"api": "Fetch", "client_id": "a", "until": {"answered": {"api": "Fetch"}}},
+        {"api": "Fetch", "topic": "t", "until": {"answered": {"api": "Fetch"}}},
+        {"api": "Fetch", "until": {"answered": {"api": "Fetch", "client_id": "broker-1"}}},
+        {"api": "Fetch", "until": {"answered": {"api": "Fetch", "client_id": "broker-*"}}},
+        {"api": "Fetch", "until": {"answered": {"client_id": "a"}}},
+    ],
+)
+def test_a_hold_may_wait_for_answers_that_it_does_not_hold(options: dict[str, Any]) -> None:
+    assert read_fault(options).action.until is not None
 
 
 def test_none_is_as_if_nothing_was_said() -> None:
@@ -95,6 +124,8 @@ def test_none_is_as_if_nothing_was_said() -> None:
         ({"delay": float("nan")}, "'delay' is"),
         ({"delay": float("inf")}, "'delay' is an hour at most"),
         ({"delay": "61m"}, "'delay' is an hour at most"),
+        ({"delay": timedelta(minutes=61)}, "'delay' is an hour at most"),
+        ({"delay": timedelta()}, "'delay' is a time"),
         ({"delay": True}, "'delay' is a time"),
         ({"delay": "9" * 5000 + "s"}, "'delay' is a time"),
         ({"delay": 10**400}, "'delay' is an hour at most"),
@@ -107,8 +138,16 @@ def test_none_is_as_if_nothing_was_said() -> None:
         ({"cut": True, "name": ""}, "'name' is a text"),
         ({"cut": True, "topic": "x" * 251}, "'topic' has more than 250 characters"),
         ({"until": {"sen": {"api": "Fetch"}}}, "'until' is a name to be released, or what another request does"),
-        ({"until": {"seen": {}}}, "'until' says which request is waited for"),
-        ({"until": {"seen": {"apy": "Fetch"}}}, r"a fault has no 'apy' \(did you mean api\?\)"),
+        ({"until": {"seen": {}}}, "'until': say which request is waited for"),
+        ({"until": {"seen": {"apy": "Fetch"}}}, r"'until': a fault has no 'apy' \(did you mean api\?\)"),
+        ({"until": {"seen": {"api": "Fetsch"}}}, r"'until': there is no API 'Fetsch' \(did you mean Fetch\?\)"),
+        ({"until": {"seen": {"api": "Fetch", "times": 0}}}, "'until': 'times' is a whole number"),
+        ({"until": {"answered": {"api": "JoinGroup", "topic": "x"}}}, "'until': no JoinGroup names a topic"),
+        ({"api": "Heartbeat", "topic": "orders", "cut": True}, "no Heartbeat names a topic"),
+        ({"api": "ShareFetch", "cut": True}, "no client sends ShareFetch, which pykbroker does not serve"),
+        ({"until": {"answered": {"api": "Fetch"}}}, "'until' waits for answers that the fault itself holds"),
+        ({"topic": "t", "until": {"answered": {"api": "Fetch", "topic": "t"}}}, "the fault itself holds"),
+        ({"client_id": "a", "until": {"answered": {"api": "Fetch", "client_id": "a"}}}, "the fault itself holds"),
         ({"until": 7}, "'until' is a name"),
         ({"cut": True, "held": "request"}, "'held' goes with 'until'"),
         ({"cut": True, "timeout": 1}, "'timeout' goes with 'until'"),
@@ -120,6 +159,16 @@ def test_what_cannot_be_is_refused_in_one_line(options: dict[str, Any], message:
         read_fault(options)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
+
+
+def test_every_api_that_is_served_is_known_and_no_other() -> None:
+    served = {handler.api_key for handler in HANDLERS.broker}
+    refused = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+    of_brokers = {key for key in ApiKey if "broker" in request_type(key).__schema__.listeners}
+    assert of_brokers - served == NOT_SERVED
+    assert {
+        read_fault({"api": api_name(key), "cut": True}).match.api_key for key in served - refused
+    } == served - refused
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.control.control import Control
 from pykbroker.control.faults import requests
+from pykbroker.control.faults.disk_faults import DISK_OPTIONS, DiskRule
 from pykbroker.control.faults.errors import BadFault
+from pykbroker.control.faults.options import OPTIONS
+from pykbroker.control.http.operations import operation
+from pykbroker.testing.faults import DiskOptions, FaultOptions
 from tests.api.api_node import in_virtual_time
 
 Operation = Callable[..., Awaitable[Any]]
@@ -22,9 +28,9 @@ class Door:
     def __init__(self) -> None:
         self.control = Control()
 
-    def __call__(self, operation: Operation, **arguments: Any) -> Any:
+    def __call__(self, asked: Operation, **arguments: Any) -> Any:
         async def ask() -> Any:
-            return await operation(self.control, json.loads(json.dumps(arguments)))
+            return await asked(self.control, json.loads(json.dumps(arguments)))
 
         return json.loads(json.dumps(in_virtual_time(ask)))
 
@@ -59,8 +65,38 @@ def test_a_script_is_loaded_and_its_holds_are_released() -> None:
     assert door(requests.set_seed, seed=6) == {"seed": 6}
 
 
+def test_all_doors_have_the_same_options() -> None:
+    python = FaultOptions.__annotations__.keys(), DiskOptions.__annotations__.keys()
+    over_http = ({each.name for each in operation(f"faults {name}").parameters} for name in ("add", "add-disk"))
+    assert (*python,) == (*over_http,) == (set(OPTIONS), set(DISK_OPTIONS))
+
+
+def test_seconds_are_a_number_over_http_as_in_python() -> None:
+    given = {"api": "Produce", "delay": 2, "hold": 0.5, "until": "go", "timeout": "3"}
+    added = Door()(requests.add, **operation("faults add").arguments(given))
+    assert added["does"] == "delayed by 2000 ms, answer held until 'go' is released, answer held for 500 ms"
+
+
+def test_a_fault_is_waited_for() -> None:
+    door = Door()
+    door(requests.add_disk, error="EIO", name="broken")
+    (rule,) = door.control.faults
+    assert isinstance(rule, DiskRule)
+
+    async def twice() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(requests.wait, door.control, {"name": "broken", "times": 2})
+            for _ in range(2):
+                await wait_all_tasks_blocked()
+                assert nursery.child_tasks
+                rule.strikes("read", "/data/x")
+
+    in_virtual_time(twice)
+    assert door(requests.wait, name="broken")["taken"] == 2
+
+
 @pytest.mark.parametrize(
-    ("operation", "arguments", "message"),
+    ("asked", "arguments", "message"),
     [
         (requests.add, {"api": "Produse", "cut": True}, r"did you mean Produce\?"),
         (requests.add_disk, {"error": "EOI"}, r"did you mean EIO\?"),
@@ -68,14 +104,19 @@ def test_a_script_is_loaded_and_its_holds_are_released() -> None:
         (requests.remove, {}, "'name' is missing"),
         (requests.remove, {"nam": "x"}, r"did you mean name\?"),
         (requests.release, {"name": "x"}, "no fault holds until 'x' is released"),
+        (requests.wait, {"name": "fault 1", "timeout": "50ms"}, "to come about 1 times; it did 0 times, and 0 were"),
+        (requests.wait, {"name": "fault 2"}, r"there is no fault 'fault 2' \(did you mean fault 1\?\)"),
+        (requests.wait, {"name": "fault 1", "timeout": "2m"}, "'timeout' is a minute at most, not '2m'"),
+        (requests.wait, {"name": "fault 1", "times": 0}, "'times' is a whole number"),
+        (requests.wait, {"name": "fault 1", "time": 2}, r"did you mean times\?"),
         (requests.load, {}, "'toml' is the text of a script"),
         (requests.load, {"toml": "[[falt]]\n"}, r"line 1: .*did you mean fault\?"),
         (requests.set_seed, {"seed": "7"}, "'seed' is a whole number"),
         (requests.list_all, {"x": 1}, "has no 'x'"),
     ],
 )
-def test_a_mistake_is_one_line(operation: Operation, arguments: dict[str, Any], message: str) -> None:
+def test_a_mistake_is_one_line(asked: Operation, arguments: dict[str, Any], message: str) -> None:
     door = Door()
     door(requests.add, api="Produce", cut=True)
     with pytest.raises(BadFault, match=message):
-        door(operation, **arguments)
+        door(asked, **arguments)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from pykbroker.control.faults.errors import BadFault
-from pykbroker.control.faults.faults import Faults
+from pykbroker.control.faults.faults import MOST_DISK_RULES, Faults
+from pykbroker.control.faults.plan import MOST_RULES
 from pykbroker.control.faults.script import LARGEST_BYTES, FaultScript, script_text
 from tests.api.api_node import in_virtual_time
 
@@ -56,6 +58,11 @@ def test_a_script_is_done_in_its_order() -> None:
         ("nht = 3", "nth = 3", r"s.toml, line 7, \[\[fault\]\] 1: a fault has no 'nht' \(did you mean nth\?\)"),
         ('error = "ENOSPCE"', 'error = "ENOSPC"', r"s.toml, line 11, \[\[disk\]\] 1: .*did you mean ENOSPC"),
         ("{ anwered =", "{ answered =", r"s.toml, line 18, \[\[fault\]\] 2: 'until' is"),
+        (
+            'api = "Metdata"',
+            'api = "Metadata"',
+            r"s.toml, line 18, \[\[fault\]\] 2: 'until': there is no API 'Metdata' \(did you mean Metadata\?\)",
+        ),
         ("seed = -7", "seed = 7", r"s.toml, line 2: 'seed' is a whole number"),
         ("sed = 7", "seed = 7", r"s.toml, line 2: a script has no 'sed' \(did you mean seed\?\)"),
         ("[[falt]]", "[[fault]]", r"s.toml, line 4: a script has no 'falt' \(did you mean fault\?\)"),
@@ -111,13 +118,44 @@ def test_names_are_those_of_the_first_run_when_all_was_cleared() -> None:
     assert [rule.name for rule in faults.load(FaultScript(SCRIPT))] == first
 
 
+def test_a_script_has_the_names_that_its_chances_go_by_whatever_was_there_before() -> None:
+    faults = Faults()
+    first = [rule.name for rule in faults.load(FaultScript(SCRIPT))]
+    faults.clear()
+    for options in ({"delay": 1}, {"cut": True}):
+        faults.remove(faults.add(options))
+    faults.remove(faults.add_disk({"error": "EIO"}))
+    assert [rule.name for rule in faults.load(FaultScript(SCRIPT))] == first
+    assert faults.add({"cut": True}).name == "fault 2"
+
+
+def test_a_script_of_as_many_faults_as_there_may_be_is_loaded_within_a_turn_of_the_loop() -> None:
+    script = FaultScript("[[fault]]\ncut = true\n" * MOST_RULES + '[[disk]]\nerror = "EIO"\n' * MOST_DISK_RULES)
+    faults = Faults()
+    began = time.process_time()
+    rules = faults.load(script)
+    assert time.process_time() - began < 0.1  # a fifth of it as a rule
+    assert len({rule.name for rule in rules}) == MOST_RULES + MOST_DISK_RULES
+
+
+def test_no_two_faults_of_whatever_kind_have_one_name() -> None:
+    faults = Faults()
+    full = faults.add_disk({"error": "ENOSPC", "name": "fault 1"})
+    with pytest.raises(BadFault, match="there is a fault 'fault 1' already"):
+        faults.add({"cut": True, "name": "fault 1"})
+    assert faults.add({"cut": True}).name == "fault 2"
+    with pytest.raises(BadFault, match="there is a fault 'fault 2' already"):
+        faults.add_disk({"error": "EIO", "name": "fault 2"})
+    assert faults.find("fault 1") is full
+
+
 def test_a_wait_for_a_fault_ends_when_it_comes_about() -> None:
     async def test() -> None:
         faults = Faults()
         rule = faults.add_disk({"error": "EIO"})
         assert not rule.when_taken
         rule.strikes("read", "/data/x")
-        await faults.until_taken(rule, 1)
+        await faults.wait_taken(rule, 1, 10)
         assert not rule.when_taken
 
     in_virtual_time(test)

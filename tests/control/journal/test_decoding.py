@@ -179,12 +179,13 @@ def test_topics_that_go_by_ids_have_names() -> None:
     assert request_values(exchange, {TOPIC_ID: "orders"})["topic_data"][0]["name"] == "orders"
 
 
-def test_a_client_of_the_future_gets_the_oldest_answer() -> None:
+@pytest.mark.parametrize("version", [99, 4], ids=["of the future", "later than what is offered"])
+def test_a_client_of_a_later_version_gets_the_oldest_answer(version: int) -> None:
     journal = new_journal()
     exchange = begin(journal, ApiVersionsRequest(), 3)
     exchange.api_version = 0
     end(journal, exchange, ApiVersionsResponse(error_code=35))
-    exchange.api_version = 99
+    exchange.api_version = version
     values = response_values(exchange, NO_NAMES)
     assert values is not None
     assert values["error"] == "UNSUPPORTED_VERSION"

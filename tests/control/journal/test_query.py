@@ -27,6 +27,11 @@ from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatRespon
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import ProduceResponse
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from pykbroker.protocol.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
 
 from .entries import PEER, batch, begin, heartbeat, new_journal, record
 from .test_decoding import produce
@@ -90,8 +95,10 @@ def test_a_topic_is_found_where_it_is_one_and_nowhere_else() -> None:
     )
     record(journal, of_topic, DescribeConfigsResponse(), 4)
     record(journal, of_broker, DescribeConfigsResponse(), 4)
-    assert found(journal, None, None, "orders") == [1, 5, 6, 7]
-    assert found(journal, None, None, "ord*") == [1, 5, 6, 7]
+    added = AddPartitionsToTxnRequest(v3_and_below_topics=[AddPartitionsToTxnTopic(name="orders", partitions=[0])])
+    record(journal, added, AddPartitionsToTxnResponse(), 3)
+    assert found(journal, None, None, "orders") == [1, 5, 6, 7, 9]
+    assert found(journal, None, None, "ord*") == [1, 5, 6, 7, 9]
     assert found(journal, "Produce", None, "payments") == [2]
 
 
