@@ -96,7 +96,7 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop().call(self._save, Path(path), number_of(at))
 
     async def _save(self, path: Path, at: int | None) -> None:
-        await saving.save_node(self.nodes[0].node, path, forking.rewind_to(self.nodes[0], at))
+        await saving.save_node(self.nodes[0].node, path, forking.rewinding_to(self.nodes[0], at))
 
     def _fork(self, port: int, at: RecordedRequest | int | None) -> Fork:
         return Fork(self, self._config, self._client_properties, port=port, at=number_of(at))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.listeners import parse_endpoint
-from pykbroker.control.savepoints.node_copy import Rewind, copy_node
+from pykbroker.control.savepoints.node_copy import Rewinding, copy_node
 from pykbroker.control.savepoints.volumes import directory_beside
 from pykbroker.server.quorum.formatting import directory_paths, partition_paths
 
@@ -61,13 +62,13 @@ def at_other_ports(
     return {**properties, **moved}, list(ports.values())
 
 
-def rewind_to(source: HostedNode, at: int | None) -> Rewind | None:
-    """Return what cuts a copy of the source back to an entry of its journal. Raises PointLost."""
+def rewinding_to(source: HostedNode, at: int | None) -> Rewinding | None:
+    """Return what cuts copies of the source back to an entry of its journal."""
     assert source.control is not None, "each node of a test has control"
-    return None if at is None else source.control.rewind_to(at)
+    return None if at is None else partial(source.control.rewind_to, at)
 
 
 async def copy(source: HostedNode, fork: HostedNode, at: int | None) -> None:
     """Write the fork's log directories. In the loop of the source. Raises SavepointRefused, OSError, StorageError."""
     targets = list(map(Path, directory_paths(fork.config)))
-    await copy_node(source.node, targets, rewind_to(source, at))
+    await copy_node(source.node, targets, rewinding_to(source, at))

@@ -45,6 +45,8 @@ _ROUNDS_IN_THREADS = 5
 
 Rewind: TypeAlias = Callable[[Sequence[Path]], None]
 """Cuts copies back to a moment before, in a thread. Raises SavepointRefused, OSError, StorageError."""
+Rewinding: TypeAlias = Callable[[], Rewind]
+"""Gives what cuts back copies of the node as it is by now, on its event loop. Raises SavepointRefused."""
 
 _disk = UnsyncedDisk()
 
@@ -65,14 +67,16 @@ class _Copy:
         return (partition_metadata.FILE_NAME,)
 
 
-async def copy_node(node: Node | None, targets: Sequence[Path], rewind: Rewind | None = None) -> NodeCut:
+async def copy_node(node: Node | None, targets: Sequence[Path], rewinding: Rewinding | None = None) -> NodeCut:
     """Write the log directories of a running node, as they are at one moment after the call, into others that are not
-    there yet: one for each of `directory_paths`, in that order. On the node's event loop. rewind: cuts the copies back.
+    there yet: one for each of `directory_paths`, in that order. On the node's event loop. rewinding: cuts them back.
 
     Raises SavepointRefused, OSError, StorageError; then nothing is left of the others.
     """
     parts, role = parts_of(node)
     threads = parts.node.threads
+    if rewinding is not None:
+        rewinding()  # what cannot be had is told before anything is copied
     try:
         for _ in range(_ATTEMPTS):
             if not await threads.run(_make, targets, parts):
@@ -83,6 +87,7 @@ async def copy_node(node: Node | None, targets: Sequence[Path], rewind: Rewind |
             copy = _Copy(cut, paths)
             await threads.run(_write_logs, copy)
             if await _renew(copy, parts):
+                rewind = None if rewinding is None else rewinding()  # retention and compaction went on until now
                 await threads.run(_write_rest, copy)
                 if rewind is not None:
                     await threads.run(rewind, targets)

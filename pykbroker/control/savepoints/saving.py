@@ -19,7 +19,7 @@ from pykbroker.storage.files.errors import StorageError
 from .archive import read_manifest, unpack_archive, write_archive
 from .errors import SavepointRefused
 from .manifest import Manifest
-from .node_copy import Rewind, copy_node
+from .node_copy import Rewinding, copy_node
 from .node_cut import parts_of
 from .volumes import directory_beside
 
@@ -27,9 +27,9 @@ _NOBODYS = (OWNER_FILE, "lost+found")
 """Names that an empty log directory may have."""
 
 
-async def save_node(node: Node | None, path: Path, rewind: Rewind | None = None) -> Manifest:
+async def save_node(node: Node | None, path: Path, rewinding: Rewinding | None = None) -> Manifest:
     """Write the state of a running node, as it is at one moment after the call, into a file, which is replaced. On the
-    node's event loop. rewind: makes it that of a moment before.
+    node's event loop. rewinding: makes it that of a moment before.
 
     Raises SavepointRefused.
     """
@@ -40,7 +40,7 @@ async def save_node(node: Node | None, path: Path, rewind: Rewind | None = None)
     try:
         directory = await threads.run(resources.enter_context, directory_beside(paths))
         targets = [directory / str(number) for number in range(len(paths))]
-        cut = await copy_node(node, targets, rewind)
+        cut = await copy_node(node, targets, rewinding)
         archive = partial(
             write_archive, path, targets, node_id=cut.node_id, cluster_id=cut.cluster_id, created_ms=clock.now_ms()
         )
