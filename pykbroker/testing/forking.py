@@ -11,6 +11,7 @@ from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.listeners import parse_endpoint
+from pykbroker.control.control import Control
 from pykbroker.control.savepoints.node_copy import Rewinding, copy_node
 from pykbroker.control.savepoints.volumes import directory_beside
 from pykbroker.server.quorum.formatting import directory_paths, partition_paths
@@ -48,11 +49,11 @@ def log_directories(source: BrokerConfig, directory: Path) -> dict[str, str]:
 
 
 def at_other_ports(
-    properties: Mapping[str, str], reserve: Callable[[int], ReservedPort]
+    properties: Mapping[str, str], reserve: Callable[[int], ReservedPort], port: int = 0
 ) -> tuple[dict[str, str], list[ReservedPort]]:
-    """Return the properties with other ports in the place of those that the source listens on."""
+    """Return the properties with other ports in the place of those that the source listens on: `port`, or free ones."""
     listeners = [parse_endpoint("listeners", each) for each in properties["listeners"].split(",")]
-    ports = {str(old): reserve(0) for _, _, old in listeners if old}
+    ports = {str(old): reserve(port) for _, _, old in listeners if old}
 
     def other(match: re.Match[str]) -> str:
         port = ports.get(match[0])
@@ -64,11 +65,19 @@ def at_other_ports(
 
 def rewinding_to(source: HostedNode, at: int | None) -> Rewinding | None:
     """Return what cuts copies of the source back to an entry of its journal."""
-    assert source.control is not None, "each node of a test has control"
-    return None if at is None else partial(source.control.rewind_to, at)
+    return None if at is None else partial(_control(source).rewind_to, at)
 
 
 async def copy(source: HostedNode, fork: HostedNode, at: int | None) -> None:
-    """Write the fork's log directories. In the loop of the source. Raises SavepointRefused, OSError, StorageError."""
+    """Write the fork's log directories, and set its clocks. In the source's loop. Raises SavepointRefused, OSError,
+    StorageError.
+    """
     targets = list(map(Path, directory_paths(fork.config)))
+    clocks = _control(source).clocks_at(at)
     await copy_node(source.node, targets, rewinding_to(source, at))
+    _control(fork).clocks = clocks
+
+
+def _control(node: HostedNode) -> Control:
+    assert node.control is not None, "each node of a test has control"
+    return node.control

@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 import trio
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from compat_tests.raw_client import PRODUCE_VERSION, RawClient
 from compat_tests.waiting import until
@@ -30,7 +39,7 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
-from pykbroker.testing import Broker, BrokerNotRunning, Cluster, SavepointRefused
+from pykbroker.testing import Broker, BrokerNotRunning, Cluster, NoJournal, SavepointRefused
 
 from .test_broker import address_of, ephemeral_directories
 
@@ -531,6 +540,86 @@ def test_a_broker_with_a_directory_and_listeners_of_its_own(tmp_path: Path) -> N
             directories = fork.nodes[0].config.log_dirs
             assert len(directories) == 2
             assert not [path for path in directories if str(tmp_path) in path and Path(path).parent == tmp_path]
+
+
+def test_clients_of_a_fork_are_told_its_own_address() -> None:
+    """Also where the broker has one listener of its own, and is told by which name clients reach it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with Broker({"advertised.listeners": f"PLAINTEXT://localhost:{port}"}, port=port) as broker, broker.fork() as fork:
+        assert fork.bootstrap_servers != broker.bootstrap_servers
+        (told,) = AdminClient({"bootstrap.servers": fork.bootstrap_servers}).list_topics(timeout=10).brokers.values()
+        assert f"{told.host}:{told.port}" == fork.bootstrap_servers
+
+
+def test_a_port_is_given_to_a_fork_or_refused(broker: Broker) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with broker.fork(port=port) as fork:
+        assert address_of(fork)[1] == port
+    with (
+        Broker({"listeners": "PLAINTEXT://127.0.0.1:0"}) as other,
+        pytest.raises(ValueError, match="`listeners` is given"),
+    ):
+        other.fork(port=port)
+
+
+def test_a_fork_has_no_journal_where_its_source_has_none() -> None:
+    with Broker(journal=False) as broker, broker.fork() as fork, pytest.raises(NoJournal):
+        fork.requests("Produce")
+
+
+def test_a_fork_of_what_began_with_a_savepoint_is_the_same_node(tmp_path: Path) -> None:
+    with Broker({"node.id": 7}) as broker:
+        broker.create_topic("t").produce("one")
+        broker.save(tmp_path / "seven")
+    with Broker(savepoint=tmp_path / "seven") as broker, broker.fork() as fork:
+        assert fork.node_id == 7
+        assert fork.topic("t").values() == [b"one"]
+
+
+def test_users_log_in_to_a_fork() -> None:
+    """Those of the configuration, and those whom the metadata has."""
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    config = {
+        "listeners": "USERS://127.0.0.1:0",
+        "listener.security.protocol.map": "USERS:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "USERS",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.users.plain.sasl.jaas.config": f'{plain} username="a" password="secret" user_a="secret";',
+        "listener.name.users.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+    }
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{plain} username="a" password="secret";',
+    }
+    own = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "SCRAM-SHA-256", "sasl.username": "bob"}
+    with Broker(config, client_properties=client) as broker:
+        broker.create_topic("t").produce("one")
+        admin = AdminClient(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanisms": "PLAIN",
+                "sasl.username": "a",
+                "sasl.password": "secret",
+            }
+        )
+        mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        (altered,) = admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion("bob", mechanism, b"bobs")]
+        ).values()
+        altered.result(10)
+        with broker.fork() as fork:
+            assert fork.topic("t").values() == [b"one"]
+            bob = AdminClient({"bootstrap.servers": fork.bootstrap_servers, **own, "sasl.password": "bobs"})
+            assert "t" in bob.list_topics(timeout=10).topics
 
 
 def test_coroutines_fork() -> None:

@@ -41,6 +41,14 @@ class AdvancedTime:
             self._older.append((at_ms, left_ms))
             left_ms -= advance_ms
 
+    def until(self, at_ms: int) -> AdvancedTime:
+        """Return another one that has the advances up to that time."""
+        then = AdvancedTime()
+        for advanced_at_ms, by_ms in self._advances:
+            if advanced_at_ms <= at_ms:
+                then.advance(by_ms, advanced_at_ms)
+        return then
+
     def reckon(self, now_ms: int, limit_ms: int) -> int:
         """Return the time by which a rule with the limit finds what is over (`pykbroker.reckoning`)."""
         older, latest_ms = self._older, now_ms - limit_ms

@@ -61,6 +61,12 @@ class Clocks:
         for scope in scopes:
             self._times[scope].advance(by_ms, now_ms)
 
+    def until(self, at_ms: int) -> Clocks:
+        """Return clocks that have the advances up to that time, and go on by themselves."""
+        then = Clocks()
+        then._times = {scope: time.until(at_ms) for scope, time in self._times.items()}
+        return then
+
     def advanced_ms(self, scope: str) -> int:
         """Return by how much the clock of one scope was advanced in all. Raises UnknownScope."""
         (scope,) = (*scopes_of(scope),) if scope != ALL else (_no_single(),)
