@@ -214,8 +214,11 @@ def check_no_port(port: int) -> None:
 
 
 def number_of(at: RecordedRequest | int | None) -> int | None:
-    """Return the number of an entry of the journal."""
-    return at if at is None or isinstance(at, int) else at.number
+    """Return the number of an entry of the journal. Raises TypeError."""
+    number = getattr(at, "number", at)
+    if number is not None and not isinstance(number, int):
+        raise TypeError(f"`at` is a request of the journal, or the number of an entry, not {type(at).__name__}")
+    return number
 
 
 def texts(config: Config) -> dict[str, str]:

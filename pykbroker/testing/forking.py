@@ -12,9 +12,11 @@ from typing import Final
 from pykbroker.config import BrokerConfig
 from pykbroker.config.listeners import parse_endpoint
 from pykbroker.control.control import Control
+from pykbroker.control.savepoints.errors import SavepointRefused, one_line
 from pykbroker.control.savepoints.node_copy import Rewinding, copy_node
 from pykbroker.control.savepoints.volumes import directory_beside
 from pykbroker.server.quorum.formatting import directory_paths, partition_paths
+from pykbroker.storage.files.errors import StorageError
 
 from .hosted_node import HostedNode
 from .reserved_port import ReservedPort
@@ -69,12 +71,13 @@ def rewinding_to(source: HostedNode, at: int | None) -> Rewinding | None:
 
 
 async def copy(source: HostedNode, fork: HostedNode, at: int | None) -> None:
-    """Write the fork's log directories, and set its clocks. In the source's loop. Raises SavepointRefused, OSError,
-    StorageError.
-    """
+    """Write the fork's log directories, and set its clocks. In the source's loop. Raises SavepointRefused."""
     targets = list(map(Path, directory_paths(fork.config)))
     clocks = _control(source).clocks_at(at)
-    await copy_node(source.node, targets, rewinding_to(source, at))
+    try:
+        await copy_node(source.node, targets, rewinding_to(source, at))
+    except (OSError, StorageError) as error:
+        raise SavepointRefused(f"the fork cannot be written: {one_line(error)}") from None
     _control(fork).clocks = clocks
 
 

@@ -507,7 +507,7 @@ def test_a_fork_that_fails_leaves_nothing(broker: Broker, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patch:
         patch.setattr(node_copy, "write_cut", fail)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(SavepointRefused, match=r"the fork cannot be written: .*No space left"):
             broker.fork()
     assert ephemeral_directories() == before
     with broker.fork() as fork:
@@ -620,6 +620,11 @@ def test_users_log_in_to_a_fork() -> None:
             assert fork.topic("t").values() == [b"one"]
             bob = AdminClient({"bootstrap.servers": fork.bootstrap_servers, **own, "sasl.password": "bobs"})
             assert "t" in bob.list_topics(timeout=10).topics
+
+
+def test_an_entry_is_a_request_or_its_number(broker: Broker) -> None:
+    with pytest.raises(TypeError, match="or the number of an entry, not str"):
+        broker.fork(at="7")  # type: ignore[arg-type]
 
 
 def test_coroutines_fork() -> None:

@@ -100,11 +100,19 @@ def test_a_file_is_for_its_owner_and_replaced_as_a_whole(tmp_path: Path, monkeyp
             real(*arguments)  # type: ignore[arg-type]
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(archive, "_write", fail)
-        with pytest.raises(SavepointRefused, match=r"cannot be written.*No space left"):
-            broker.save(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(archive, "_write", fail)
+            with pytest.raises(SavepointRefused, match=r"cannot be written.*No space left"):
+                broker.save(path)
         with pytest.raises(SavepointRefused, match=r"cannot be written.*No such file"):
             broker.save(tmp_path / "none" / "a.savepoint")
+        os.mkfifo(tmp_path / "fifo")  # as a device is: another one would not take its place
+        with pytest.raises(SavepointRefused, match="something else than a file"):
+            broker.save(tmp_path / "fifo")
+        (tmp_path / "fifo").unlink()
+        long = tmp_path / ("漢" * 85)
+        broker.save(long)
+        long.unlink()
         broker.stop()
         with pytest.raises(SavepointRefused, match="does not serve"):
             broker.save(path)

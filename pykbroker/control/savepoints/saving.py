@@ -17,7 +17,7 @@ from pykbroker.server.runtime.ephemeral_directories import OWNER_FILE
 from pykbroker.storage.files.errors import StorageError
 
 from .archive import read_manifest, unpack_archive, write_archive
-from .errors import SavepointRefused
+from .errors import SavepointRefused, one_line
 from .manifest import Manifest
 from .node_copy import Rewinding, copy_node
 from .node_cut import parts_of
@@ -46,7 +46,7 @@ async def save_node(node: Node | None, path: Path, rewinding: Rewinding | None =
         )
         return await threads.run(archive)
     except (OSError, StorageError) as error:
-        raise SavepointRefused(f"the savepoint {path} cannot be written: {_one_line(error)}") from None
+        raise SavepointRefused(f"the savepoint {path} cannot be written: {one_line(error)}") from None
     finally:
         with trio.CancelScope(shield=True):
             await threads.run(resources.close)
@@ -57,7 +57,7 @@ def node_id_of(path: Path) -> int:
     try:
         return read_manifest(path).node_id
     except OSError as error:
-        raise SavepointRefused(f"the savepoint {path} cannot be read: {_one_line(error)}") from None
+        raise SavepointRefused(f"the savepoint {path} cannot be read: {one_line(error)}") from None
 
 
 def unpack(path: Path, config: BrokerConfig, *, durably: bool) -> Manifest:
@@ -80,7 +80,7 @@ def unpack(path: Path, config: BrokerConfig, *, durably: bool) -> Manifest:
             if not any(directory.iterdir()):
                 directory.rmdir()
         if isinstance(error, OSError | StorageError):
-            raise SavepointRefused(f"the savepoint {path} cannot be unpacked: {_one_line(error)}") from None
+            raise SavepointRefused(f"the savepoint {path} cannot be unpacked: {one_line(error)}") from None
         raise
 
 
@@ -97,7 +97,3 @@ def _check(manifest: Manifest, path: Path, config: BrokerConfig, directories: Se
     for directory in directories:
         if directory.exists() and not set(os.listdir(directory)) <= set(_NOBODYS):
             raise SavepointRefused(f"the log directory {directory} is not empty: a savepoint begins in an empty one")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
