@@ -39,6 +39,7 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.testing import Broker, BrokerNotRunning, Cluster, NoJournal, SavepointRefused
 
 from .test_broker import address_of, ephemeral_directories
@@ -655,6 +656,29 @@ def test_what_cannot_be_forked_says_why(broker: Broker) -> None:
         broker.fork()
     with Cluster(2) as cluster, pytest.raises(SavepointRefused, match="`Cluster` cannot be forked"):
         cluster.fork()
+
+
+def test_a_broker_that_is_being_stopped_is_not_forked(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its logs are closed one by one: a fork would begin without those that are."""
+    broker.create_topic("t").produce("one")
+    are_closed, go_on = threading.Event(), threading.Event()
+    real = LogDirectory._close_logs
+
+    def close(directory: LogDirectory) -> None:
+        real(directory)
+        are_closed.set()
+        assert go_on.wait(20)
+
+    monkeypatch.setattr(LogDirectory, "_close_logs", close)
+    thread = threading.Thread(target=broker.stop)
+    thread.start()
+    try:
+        assert are_closed.wait(20)
+        with pytest.raises(SavepointRefused, match="does not serve"):
+            broker.fork()
+    finally:
+        go_on.set()
+        thread.join()
 
 
 def test_a_damaged_partition_is_not_forked(broker: Broker, rolls: None) -> None:

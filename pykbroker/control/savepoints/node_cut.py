@@ -58,7 +58,7 @@ class NodeCut:
 def parts_of(node: Node | None) -> tuple[NodeParts, BrokerRole]:
     """Return the parts of a node that can be copied. Raises SavepointRefused."""
     parts = None if node is None else node.parts
-    if node is None or parts is None or not node.serves:
+    if node is None or parts is None or not node.serves or node.is_stopping:
         raise SavepointRefused("the node does not serve, and only what serves can be forked or saved")
     role, cluster = parts.broker_role, parts.node
     if (
