@@ -400,6 +400,8 @@ def test_all_brokers_of_a_cluster_are_ahead_together() -> None:
         ("7", 'write "7s" for seconds'),
         (7, 'write "7s" for seconds'),
         ("a week", "no duration such as"),
+        ("\N{ARABIC-INDIC DIGIT SEVEN}d", "no duration such as"),
+        (1.5, "not float"),
         ("1d" * 100_000, "no duration such as"),
         ("6000w", "more than a hundred years"),
         (None, "not NoneType"),

@@ -654,8 +654,12 @@ def test_what_cannot_be_forked_says_why(broker: Broker) -> None:
     broker.close()
     with pytest.raises(BrokerNotRunning, match="not open"):
         broker.fork()
-    with Cluster(2) as cluster, pytest.raises(SavepointRefused, match="`Cluster` cannot be forked"):
-        cluster.fork()
+    cluster = Cluster(2)
+    for fork in (cluster.fork, cluster.aio.fork):
+        with pytest.raises(SavepointRefused, match=r"`Cluster` cannot be forked: .*; fork a `Broker`"):
+            fork()
+    with pytest.raises(SavepointRefused, match=r"`Cluster` cannot be saved: .*; save a `Broker`"):
+        cluster.save("a.savepoint")
 
 
 def test_a_broker_that_is_being_stopped_is_not_forked(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
