@@ -39,6 +39,7 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.server.node.composition.parts import NodeParts
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.testing import Broker, BrokerNotRunning, Cluster, NoJournal, SavepointRefused
 
@@ -498,6 +499,28 @@ def test_a_log_that_loses_segments_during_the_copy_is_copied_anew(
         assert len(rounds) == len(set(rounds)) >= 3
         assert fork.topic("t").values() == []
         assert fork.topic("t").produce("next") == [(0, 3)]
+
+
+def test_metadata_that_a_snapshot_covers_meanwhile_is_copied_anew(
+    broker: Broker, rolls: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records in front of the snapshot go, and the cut has no snapshot that tells the same."""
+    broker.create_topic("t").produce("one")
+    real, calls = node_copy._renew, []
+
+    async def renew(copy: node_copy._Copy, parts: NodeParts) -> bool:
+        if not calls:
+            log = parts.node.raft.metadata_log
+            await parts.snapshots._write()
+            await parts.node.threads.run(log.prepare_cleaning)
+            log.begin_at(log.snapshots.ids[-1], parts.node.clock.now_ms())
+        calls.append(await real(copy, parts))
+        return calls[-1]
+
+    monkeypatch.setattr(node_copy, "_renew", renew)
+    with broker.fork() as fork:
+        assert calls == [False, True]
+        assert fork.topic("t").values() == [b"one"]
 
 
 def test_a_fork_that_fails_leaves_nothing(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

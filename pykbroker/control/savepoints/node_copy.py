@@ -37,7 +37,7 @@ from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_cut import LogCut, write_cut
 
 from .errors import SavepointRefused
-from .node_cut import TURN_S, DirectoryCut, NodeCut, cut_node, has_snapshots, parts_of, roll_large
+from .node_cut import TURN_S, DirectoryCut, NodeCut, cut_node, has_metadata, parts_of, roll_large
 
 _ATTEMPTS = 20
 _ROUNDS_IN_THREADS = 5
@@ -136,7 +136,7 @@ async def _renew(copy: _Copy, parts: NodeParts) -> bool:
 
     A log whose copy is found to be as it should is done: whatever becomes of the log later does not reach the copy.
     """
-    if not has_snapshots(copy.cut, parts):
+    if not has_metadata(copy.cut, parts):
         return False
     due = list(copy.logs)
     for rounds in count():

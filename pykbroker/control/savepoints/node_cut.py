@@ -123,9 +123,11 @@ def cut_node(parts: NodeParts, role: BrokerRole) -> NodeCut:
     )
 
 
-def has_snapshots(cut: NodeCut, parts: NodeParts) -> bool:
-    """Tell whether the metadata log still has the snapshots of the cut."""
-    return set(map(file_name, parts.node.raft.metadata_log.snapshots.ids)).issuperset(cut.snapshots)
+def has_metadata(cut: NodeCut, parts: NodeParts) -> bool:
+    """Tell whether the metadata log still begins where it did, and has the snapshots of the cut."""
+    metadata = parts.node.raft.metadata_log
+    has_snapshots = set(map(file_name, metadata.snapshots.ids)).issuperset(cut.snapshots)
+    return has_snapshots and metadata.log.log_start_offset == cut.metadata.start_offset
 
 
 def _logs(parts: NodeParts, role: BrokerRole) -> Iterator[Log]:
