@@ -90,19 +90,28 @@ async def records_of(cluster: Cluster, name: str, options: Reading) -> list[Cons
     wanted = [of for of in await partitions_of(cluster, name) if partition in (None, of.partition)]
     if not wanted:
         raise BadInput(f"topic {name} has no partition {partition}")
-    ends = await list_offsets(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), isolation_level=isolation_level)
+    ends = await _ends(cluster, wanted, isolation_level)
     consumer = Consumer(cluster, isolation_level=isolation_level, reset_to=EARLIEST_TIMESTAMP)
     await consumer.assign_at(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
     found: list[ConsumedRecord] = []
-    while any(consumer.positions[of] < ends[of].offset for of in wanted):
+    while any(consumer.positions[of] < ends[of] for of in wanted):
+        before = dict(consumer.positions)
         found += [
             record
             for record in await consumer.poll()
-            if record.offset < ends[TopicPartition(record.topic, record.partition)].offset
+            if record.offset < ends[TopicPartition(record.topic, record.partition)]
         ]
         if len(found) > most:
             raise BadInput(f"topic {name} has more than {most} records: give `most` a larger number")
+        if consumer.positions == before:  # the log has lost its end, or there is another topic of this name
+            ends = {of: min(ends[of], end) for of, end in (await _ends(cluster, wanted, isolation_level)).items()}
     return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+async def _ends(cluster: Cluster, wanted: Iterable[TopicPartition], isolation_level: int) -> dict[TopicPartition, int]:
+    """Return where a consumer of this isolation level would come to an end."""
+    found = await list_offsets(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), isolation_level=isolation_level)
+    return {of: answer.offset for of, answer in found.items()}
 
 
 async def produce(
