@@ -97,7 +97,7 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop().call(self._save, Path(path), number_of(at))
 
     async def _save(self, path: Path, at: int | None) -> None:
-        await saving.save_node(self.nodes[0].node, path, forking.rewinding_to(self.nodes[0], at))
+        await forking.save(self.nodes[0], path, at)
 
     def _fork(self, port: int, at: RecordedRequest | int | None) -> Fork:
         return Fork(self, port=port, at=number_of(at))
@@ -112,7 +112,7 @@ class Broker(HostedKafka, NodeControl):
     def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
         """Raises InvalidSavepoint, SavepointRefused."""
         if self._savepoint is not None:
-            saving.unpack(self._savepoint, nodes[0].config, durably=self._data_dir is not None)
+            forking.unpack(self._savepoint, nodes[0], durably=self._data_dir is not None)
 
     def _of_its_own(self, directory: Path) -> dict[str, str]:
         """Return the properties that are the broker's own where the configuration has none: where its data goes."""

@@ -11,7 +11,9 @@ from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.listeners import parse_endpoint
+from pykbroker.control.clocks.clocks import Clocks
 from pykbroker.control.control import Control
+from pykbroker.control.savepoints import saving
 from pykbroker.control.savepoints.errors import SavepointRefused, one_line
 from pykbroker.control.savepoints.node_copy import Rewinding, copy_node
 from pykbroker.control.savepoints.volumes import directory_beside
@@ -70,15 +72,29 @@ def rewinding_to(source: HostedNode, at: int | None) -> Rewinding | None:
     return None if at is None else partial(_control(source).rewind_to, at)
 
 
+async def save(source: HostedNode, path: Path, at: int | None) -> None:
+    """Write a savepoint. In the source's loop. Raises SavepointRefused."""
+    advances = _control(source).advances_at(at)
+    await saving.save_node(source.node, path, rewinding_to(source, at), advances=advances)
+
+
+def unpack(path: Path, node: HostedNode, *, durably: bool) -> None:
+    """Write the log directories of a node that begins with a savepoint, and set its clocks. Raises InvalidSavepoint,
+    SavepointRefused.
+    """
+    manifest = saving.unpack(path, node.config, durably=durably)
+    _control(node).clocks = Clocks(manifest.advances)
+
+
 async def copy(source: HostedNode, fork: HostedNode, at: int | None) -> None:
     """Write the fork's log directories, and set its clocks. In the source's loop. Raises SavepointRefused."""
     targets = list(map(Path, directory_paths(fork.config)))
-    clocks = _control(source).clocks_at(at)
+    advances = _control(source).advances_at(at)
     try:
         await copy_node(source.node, targets, rewinding_to(source, at))
     except (OSError, StorageError) as error:
         raise SavepointRefused(f"the fork cannot be written: {one_line(error)}") from None
-    _control(fork).clocks = clocks
+    _control(fork).clocks = Clocks(advances)
 
 
 def _control(node: HostedNode) -> Control:

@@ -11,6 +11,7 @@ limit, and `reckon` gives the time at which a rule that knows nothing of all thi
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 MOST_ADVANCES: Final = 1000
@@ -22,10 +23,14 @@ class AdvancedTime:
 
     def __init__(self) -> None:
         self._advances: list[tuple[int, int]] = []
-        """When each was, and by how much."""
         self._older: list[tuple[int, int]] = []
         """Up to which timestamp things are older by how much in all."""
         self.total_ms = 0
+
+    @property
+    def advances(self) -> Sequence[tuple[int, int]]:
+        """Return when each advance was, and by how much."""
+        return list(self._advances)
 
     def advance(self, by_ms: int, now_ms: int) -> None:
         """Let what has a timestamp before `now_ms` age by so much."""
@@ -40,14 +45,6 @@ class AdvancedTime:
         for at_ms, advance_ms in self._advances:
             self._older.append((at_ms, left_ms))
             left_ms -= advance_ms
-
-    def until(self, at_ms: int) -> AdvancedTime:
-        """Return another one that has the advances up to that time."""
-        then = AdvancedTime()
-        for advanced_at_ms, by_ms in self._advances:
-            if advanced_at_ms <= at_ms:
-                then.advance(by_ms, advanced_at_ms)
-        return then
 
     def reckon(self, now_ms: int, limit_ms: int) -> int:
         """Return the time by which a rule with the limit finds what is over (`pykbroker.reckoning`)."""

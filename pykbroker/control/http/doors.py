@@ -95,7 +95,7 @@ async def savepoint_save(control: Control, arguments: Arguments) -> Stream:
     rewinding = None if at is None else partial(control.rewind_to, at)
 
     async def parts() -> AsyncIterator[bytes]:
-        async with control.savepoints.download(rewinding) as savepoint:
+        async with control.savepoints.download(rewinding, control.advances_at(at)) as savepoint:
             async for part in savepoint.portions():
                 yield part
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pykbroker.control.clocks.clocks import Clocks
 from pykbroker.control.journal.json_lines import ReadJournal
 from pykbroker.control.savepoints.archive import read_manifest, unpack_archive, write_archive
 from pykbroker.control.savepoints.errors import SavepointRefused, one_line
@@ -103,12 +104,17 @@ def replay_to_savepoint(path: Path, journal: ReadJournal, number: int, savepoint
             return write_archive(
                 path,
                 directories,
-                node_id=manifest.node_id,
-                cluster_id=manifest.cluster_id,
-                created_ms=time.time_ns() // 1_000_000,
+                manifest.node_id,
+                manifest.cluster_id,
+                time.time_ns() // 1_000_000,
+                Clocks(manifest.advances).advances_until(_ended_ms(journal, number)),
             )
     except (OSError, StorageError) as error:
         raise SavepointRefused(f"the savepoint {path} cannot be written: {one_line(error)}") from None
+
+
+def _ended_ms(journal: ReadJournal, number: int) -> int:
+    return next(int(ended_ms(line) or 0) for line in journal.lines if line["number"] == number)
 
 
 def read_manifest_of(savepoint: Path, journal: ReadJournal, number: int) -> Manifest:

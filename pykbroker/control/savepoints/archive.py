@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO, Final
 
 from crc32c import crc32c
 
+from pykbroker.control.clocks.clocks import Advances
 from pykbroker.storage.directories import meta_properties
 from pykbroker.storage.files.disk import OsDisk
 
@@ -34,7 +35,7 @@ _FOR_OWNER: Final = 0o600
 
 
 def write_archive(
-    path: Path, directories: Sequence[Path], *, node_id: int, cluster_id: str, created_ms: int
+    path: Path, directories: Sequence[Path], node_id: int, cluster_id: str, created_ms: int, advances: Advances
 ) -> Manifest:
     """Write log directories into a file, which is there as a whole or not at all. In a thread.
 
@@ -44,7 +45,7 @@ def write_archive(
     if path.exists() and not path.is_file():
         raise FileExistsError(errno.EEXIST, "something else than a file has the name")
     files = tuple(_describe(directories))
-    manifest = Manifest(node_id, cluster_id, len(directories), created_ms, files)
+    manifest = Manifest(node_id, cluster_id, len(directories), created_ms, files, advances)
     descriptor, name = tempfile.mkstemp(prefix=".savepoint-", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import trio
 
 from pykbroker.config import BrokerConfig
+from pykbroker.control.clocks.clocks import Advances
 from pykbroker.server.node.node import Node
 from pykbroker.server.quorum.formatting import directory_paths
 from pykbroker.server.runtime.ephemeral_directories import OWNER_FILE
@@ -27,9 +29,15 @@ _NOBODYS = (OWNER_FILE, "lost+found")
 """Names that an empty log directory may have."""
 
 
-async def save_node(node: Node | None, path: Path, rewinding: Rewinding | None = None) -> Manifest:
+async def save_node(
+    node: Node | None,
+    path: Path,
+    rewinding: Rewinding | None = None,
+    *,
+    advances: Advances = MappingProxyType({}),
+) -> Manifest:
     """Write the state of a running node, as it is at one moment after the call, into a file, which is replaced. On the
-    node's event loop. rewinding: makes it that of a moment before.
+    node's event loop. rewinding: makes it that of a moment before. advances: those of its clocks.
 
     Raises SavepointRefused.
     """
@@ -41,9 +49,7 @@ async def save_node(node: Node | None, path: Path, rewinding: Rewinding | None =
         directory = await threads.run(resources.enter_context, directory_beside(paths))
         targets = [directory / str(number) for number in range(len(paths))]
         cut = await copy_node(node, targets, rewinding)
-        archive = partial(
-            write_archive, path, targets, node_id=cut.node_id, cluster_id=cut.cluster_id, created_ms=clock.now_ms()
-        )
+        archive = partial(write_archive, path, targets, cut.node_id, cut.cluster_id, clock.now_ms(), advances)
         return await threads.run(archive)
     except (OSError, StorageError) as error:
         raise SavepointRefused(f"the savepoint {path} cannot be written: {one_line(error)}") from None
