@@ -49,6 +49,9 @@ class Broker(HostedKafka, NodeControl):
     journal of all requests, in bytes; False for none.
     """
 
+    _kind = "pykbroker"
+    """The name in messages and reports."""
+
     def __init__(
         self,
         config: Config | None = None,
@@ -59,7 +62,7 @@ class Broker(HostedKafka, NodeControl):
         client_properties: Mapping[str, str] | None = None,
         journal: int | bool = True,
     ) -> None:
-        super().__init__("pykbroker", None if data_dir is None else Path(data_dir), client_properties, journal)
+        super().__init__(self._kind, None if data_dir is None else Path(data_dir), client_properties, journal)
         NodeControl.__init__(self, self, 0)
         self._config: Final = dict(config or {})
         self._port = port
@@ -144,6 +147,8 @@ class Fork(Broker):
     Neither sees what the other one does, and either may be closed first. at: the number of an entry in the source's
     journal, with what there was when that had ended.
     """
+
+    _kind = "pykbroker fork"
 
     def __init__(self, source: Broker, *, port: int, at: int | None = None) -> None:
         source.running_loop()

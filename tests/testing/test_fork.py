@@ -108,6 +108,7 @@ def test_neither_sees_what_the_other_one_does(broker: Broker) -> None:
     broker.group("g").commit({("t", 0): 1})
     with broker.fork() as fork:
         assert fork.bootstrap_servers != broker.bootstrap_servers
+        assert (fork.log.name, fork.journal.name) == ("pykbroker fork",) * 2, "reports tell it from its source"
         assert fork.topic("t").values() == [b"both", b"both"]
         assert fork.topic("t").configs()["retention.ms"] == "12345678"
         assert fork.group("g").offsets() == broker.group("g").offsets()
