@@ -19,13 +19,14 @@ MOST_ADVANCES: Final = 1000
 
 
 class AdvancedTime:
-    """The advances of a scope."""
+    """The advances of a scope: when each was, and by how much."""
 
-    def __init__(self) -> None:
-        self._advances: list[tuple[int, int]] = []
+    def __init__(self, advances: Sequence[tuple[int, int]] = ()) -> None:
+        self._advances = sorted(advances)
         self._older: list[tuple[int, int]] = []
         """Up to which timestamp things are older by how much in all."""
         self.total_ms = 0
+        self._add_up()
 
     @property
     def advances(self) -> Sequence[tuple[int, int]]:
@@ -37,11 +38,14 @@ class AdvancedTime:
         if self._advances:
             now_ms = max(now_ms, self._advances[-1][0])
         self._advances.append((now_ms, by_ms))
-        self.total_ms += by_ms
+        self._add_up()
+
+    def _add_up(self) -> None:
         while len(self._advances) > MOST_ADVANCES:
             (_, first_ms), (at_ms, second_ms) = self._advances[:2]
             self._advances[:2] = [(at_ms, first_ms + second_ms)]
-        left_ms, self._older = self.total_ms, []
+        self.total_ms = left_ms = sum(by_ms for _, by_ms in self._advances)
+        self._older = []
         for at_ms, advance_ms in self._advances:
             self._older.append((at_ms, left_ms))
             left_ms -= advance_ms

@@ -44,10 +44,7 @@ class Clocks:
     """The clocks of a node, by scope. advances: what a node has had that this one goes on from."""
 
     def __init__(self, advances: Advances = MappingProxyType({})) -> None:
-        self._times = {scope: AdvancedTime() for scope in SCOPES}
-        for scope, each in advances.items():
-            for at_ms, by_ms in each:
-                self._times[scope].advance(by_ms, at_ms)
+        self._times = {scope: AdvancedTime(advances.get(scope, ())) for scope in SCOPES}
 
     def scopes(self) -> TimeScopes:
         """Return the clocks as the node asks them."""
