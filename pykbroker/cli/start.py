@@ -14,7 +14,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import trio
 
     from pykbroker.config import BrokerConfig
+    from pykbroker.control.clocks.clocks import Clocks
     from pykbroker.security.sasl.process_options import ProcessOptions
     from pykbroker.server.logs.log_loading import OnLoading
     from pykbroker.server.network.offer import Offer
@@ -145,17 +146,18 @@ def command(
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
         try:
+            clocks = None
             if savepoint is not None:
                 with stop.interrupting():
-                    _unpack(savepoint, config, durably=not ephemeral)
-            _serve(_Start(config, options, secure, where, ephemeral, offer, ctl), stop)
+                    clocks = _unpack(savepoint, config, durably=not ephemeral)
+            _serve(_Start(config, options, secure, where, ephemeral, offer, ctl, clocks), stop)
         except SystemExit:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """One start: what is served, and what the flags want beside it."""
+    """One start: what is served, and what the flags want beside it. clocks: those of a savepoint."""
 
     config: BrokerConfig
     options: ProcessOptions
@@ -164,6 +166,7 @@ class _Start:
     is_ephemeral: bool
     offer: Offer | None
     ctl: StartControl | None
+    clocks: Clocks | None
 
 
 def load_config(
@@ -212,8 +215,6 @@ def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:
 
     asks: the node will ask for keys and tokens, at addresses that must be allowed.
     """
-    from dataclasses import replace
-
     from pykbroker.config.listeners import uses_sasl
     from pykbroker.security.sasl.process_options import NO_OPTIONS
 
@@ -292,7 +293,8 @@ def _node_id_of(savepoint: Path) -> int:
         raise CommandFailed(one_line(error)) from None
 
 
-def _unpack(savepoint: Path, config: BrokerConfig, *, durably: bool) -> None:
+def _unpack(savepoint: Path, config: BrokerConfig, *, durably: bool) -> Clocks:
+    from pykbroker.control.clocks.clocks import Clocks
     from pykbroker.control.savepoints.errors import SavepointError
     from pykbroker.control.savepoints.saving import unpack
 
@@ -301,6 +303,7 @@ def _unpack(savepoint: Path, config: BrokerConfig, *, durably: bool) -> None:
     except SavepointError as error:
         raise CommandFailed(one_line(error)) from None
     _log.info("%d files with %d bytes come from the savepoint %s", len(manifest.files), manifest.size_bytes, savepoint)
+    return Clocks(manifest.advances)
 
 
 def _open_secure(path: Path) -> SecureDirectory:
@@ -446,6 +449,10 @@ def _node(start: _Start, on_loading: OnLoading | None) -> Node:
         offer=start.offer,
     )
     if start.ctl is None:
+        if start.clocks is not None:
+            environment = replace(environment, time=start.clocks.scopes())
         return Node(start.config, HANDLERS, environment)
+    if start.clocks is not None:
+        start.ctl.control.clocks = start.clocks
     node = start.ctl.control.node = Node(start.config, HANDLERS, start.ctl.control.equip(environment))
     return node

@@ -17,8 +17,9 @@ from pykbroker.server.node.node import Node, NodeReady
 from pykbroker.server.runtime.causes import witness
 
 from .audit.audit import Audit
-from .clocks.clocks import Clocks
+from .clocks.clocks import Advances, Clocks
 from .faults.faults import Faults
+from .journal.exchange import Event
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
 from .journal.log_watch import LogWatch
@@ -62,9 +63,13 @@ class Control:
         from .savepoints.node_cut import parts_of
 
         parts, _ = parts_of(self.node)
-        node_id = parts.node.node_id
-        point_of(self.journal, number)  # what cannot be had is told before anything is copied
-        return lambda: rewind_copy(point_of(self.journal, number), node_id, self.now_ms())
+        return rewind_copy(point_of(self.journal, number), parts.node.node_id, self.now_ms())
+
+    def advances_at(self, number: int | None) -> Advances:
+        """Return the advances of the clocks by now, or by when an entry of the journal had ended."""
+        entries = [] if self.journal is None or number is None else self.journal.entries(number - 1)[:1]
+        ended_ns = [each.at_ns if isinstance(each, Event) else each.answered_ns for each in entries]
+        return self.clocks.advances_until(ended_ns[0] // 1_000_000 if ended_ns else self.now_ms() + 1)
 
     def node_ended(self) -> None:
         """Let go of a node that has ended, and of its logs."""

@@ -49,6 +49,9 @@ class Broker(HostedKafka, NodeControl):
     journal of all requests, in bytes; False for none.
     """
 
+    _kind = "pykbroker"
+    """The name in messages and reports."""
+
     def __init__(
         self,
         config: Config | None = None,
@@ -59,10 +62,11 @@ class Broker(HostedKafka, NodeControl):
         client_properties: Mapping[str, str] | None = None,
         journal: int | bool = True,
     ) -> None:
-        super().__init__("pykbroker", None if data_dir is None else Path(data_dir), client_properties, journal)
+        super().__init__(self._kind, None if data_dir is None else Path(data_dir), client_properties, journal)
         NodeControl.__init__(self, self, 0)
         self._config: Final = dict(config or {})
         self._port = port
+        self._journal_size: Final = journal
         self._savepoint = None if savepoint is None else Path(savepoint)
 
     @property
@@ -96,13 +100,13 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop().call(self._save, Path(path), number_of(at))
 
     async def _save(self, path: Path, at: int | None) -> None:
-        await saving.save_node(self.nodes[0].node, path, forking.rewind_to(self.nodes[0], at))
+        await forking.save(self.nodes[0], path, at)
 
     def _fork(self, port: int, at: RecordedRequest | int | None) -> Fork:
-        return Fork(self, self._config, self._client_properties, port=port, at=number_of(at))
+        return Fork(self, port=port, at=number_of(at))
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
-        given = {**self._directories(directory), **texts(self._config)}
+        given = {**self._of_its_own(directory), **texts(self._config)}
         if self._savepoint is not None and not {"node.id", "broker.id"} & given.keys():
             given["node.id"] = str(saving.node_id_of(self._savepoint))
         properties, ports = self._at_ports(profile.with_defaults(given, profile.TEST), reserve)
@@ -111,10 +115,10 @@ class Broker(HostedKafka, NodeControl):
     def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
         """Raises InvalidSavepoint, SavepointRefused."""
         if self._savepoint is not None:
-            saving.unpack(self._savepoint, nodes[0].config, durably=self._data_dir is not None)
+            forking.unpack(self._savepoint, nodes[0], durably=self._data_dir is not None)
 
-    def _directories(self, directory: Path) -> dict[str, str]:
-        """Return where the data goes, unless the configuration says otherwise."""
+    def _of_its_own(self, directory: Path) -> dict[str, str]:
+        """Return the properties that are the broker's own where the configuration has none: where its data goes."""
         return {"log.dirs": str(directory / "data")}
 
     def _at_ports(
@@ -124,8 +128,7 @@ class Broker(HostedKafka, NodeControl):
         if "listeners" not in properties:
             port = reserve(self._port)
             return {**properties, "listeners": f"PLAINTEXT://{HOST}:{port.port}"}, [port]
-        if self._port:
-            raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+        check_no_port(self._port)
         return properties, []
 
     async def __aenter__(self) -> AsyncBroker:
@@ -141,18 +144,23 @@ class Broker(HostedKafka, NodeControl):
 class Fork(Broker):
     """A broker that begins with all that `source` has when it is opened; its data goes with it.
 
-    Neither sees what the other one does, and either may be closed first. config: that of the source. at: the number of
-    an entry in the source's journal, with what there was when that had ended.
+    Neither sees what the other one does, and either may be closed first. at: the number of an entry in the source's
+    journal, with what there was when that had ended.
     """
 
-    def __init__(
-        self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int, at: int | None = None
-    ) -> None:
+    _kind = "pykbroker fork"
+
+    def __init__(self, source: Broker, *, port: int, at: int | None = None) -> None:
         source.running_loop()
         self._source: Broker | None = source
         self._at: Final = at
         self._source_config = source.nodes[0].config
-        super().__init__(forking.without_directories(config), port=port, client_properties=client_properties)
+        super().__init__(
+            forking.without_directories(source._config),
+            port=port,
+            client_properties=source._client_properties,
+            journal=source._journal_size,
+        )
 
     def open(self) -> None:
         """Take over what the source has. Raises BrokerNotRunning, SavepointRefused, BrokerFailed."""
@@ -170,15 +178,18 @@ class Fork(Broker):
     def _ephemeral_directory(self) -> AbstractContextManager[Path]:
         return forking.new_directory(self._source_config)
 
-    def _directories(self, directory: Path) -> dict[str, str]:
-        return forking.log_directories(self._source_config, directory)
+    def _of_its_own(self, directory: Path) -> dict[str, str]:
+        node_id = str(self._source_config.node_id)  # which a savepoint has told the source
+        return {"node.id": node_id, **forking.log_directories(self._source_config, directory)}
 
     def _at_ports(
         self, properties: dict[str, str], reserve: Callable[[int], ReservedPort]
     ) -> tuple[dict[str, str], list[ReservedPort]]:
-        if "listeners" not in properties:
-            return super()._at_ports(properties, reserve)
-        return forking.at_other_ports(properties, reserve)
+        if "listeners" in properties:
+            check_no_port(self._port)
+            return forking.at_other_ports(properties, reserve)
+        own = self._source_config.originals["listeners"]  # with the port that is advertised where one is
+        return forking.at_other_ports({**properties, "listeners": own}, reserve, self._port)
 
     def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
         assert self._source is not None
@@ -202,9 +213,17 @@ class AsyncBroker(AsyncHostedKafka, AsyncNodeControl):
         await self._broker.running_loop().call_async(self._broker._save, Path(path), number_of(at))
 
 
+def check_no_port(port: int) -> None:
+    if port:
+        raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+
+
 def number_of(at: RecordedRequest | int | None) -> int | None:
-    """Return the number of an entry of the journal."""
-    return at if at is None or isinstance(at, int) else at.number
+    """Return the number of an entry of the journal. Raises TypeError."""
+    number = getattr(at, "number", at)
+    if number is not None and not isinstance(number, int):
+        raise TypeError(f"`at` is a request of the journal, or the number of an entry, not {type(at).__name__}")
+    return number
 
 
 def texts(config: Config) -> dict[str, str]:

@@ -89,8 +89,15 @@ class Cluster(HostedKafka):
 
     def fork(self) -> NoReturn:
         """Raises SavepointRefused, always: there is no such thing so far."""
+        self._refuse("forked", "fork")
+
+    def save(self, path: str | Path) -> NoReturn:
+        """Raises SavepointRefused, always: there is no such thing so far."""
+        self._refuse("saved", "save")
+
+    def _refuse(self, what: str, instead: str) -> NoReturn:
         raise errors.SavepointRefused(
-            "a `Cluster` cannot be forked: a moment that all of its nodes agree on is not known; fork a `Broker`"
+            f"a `Cluster` cannot be {what}: a moment that all of its nodes agree on is not known; {instead} a `Broker`"
         )
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
@@ -131,6 +138,14 @@ class AsyncCluster(AsyncHostedKafka):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._cluster = cluster
+
+    def fork(self) -> NoReturn:
+        """Raises SavepointRefused, as `Cluster.fork` does."""
+        self._cluster.fork()
+
+    async def save(self, path: str | Path) -> NoReturn:
+        """Raises SavepointRefused, as `Cluster.save` does."""
+        self._cluster.save(path)
 
     @property
     def brokers(self) -> list[AsyncClusterBroker]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.listeners import parse_endpoint
-from pykbroker.control.savepoints.node_copy import Rewind, copy_node
+from pykbroker.control.clocks.clocks import Clocks
+from pykbroker.control.control import Control
+from pykbroker.control.savepoints import saving
+from pykbroker.control.savepoints.errors import SavepointRefused, one_line
+from pykbroker.control.savepoints.node_copy import Rewinding, copy_node
 from pykbroker.control.savepoints.volumes import directory_beside
 from pykbroker.server.quorum.formatting import directory_paths, partition_paths
+from pykbroker.storage.files.errors import StorageError
 
 from .hosted_node import HostedNode
 from .reserved_port import ReservedPort
@@ -47,11 +53,11 @@ def log_directories(source: BrokerConfig, directory: Path) -> dict[str, str]:
 
 
 def at_other_ports(
-    properties: Mapping[str, str], reserve: Callable[[int], ReservedPort]
+    properties: Mapping[str, str], reserve: Callable[[int], ReservedPort], port: int = 0
 ) -> tuple[dict[str, str], list[ReservedPort]]:
-    """Return the properties with other ports in the place of those that the source listens on."""
+    """Return the properties with other ports in the place of those that the source listens on: `port`, or free ones."""
     listeners = [parse_endpoint("listeners", each) for each in properties["listeners"].split(",")]
-    ports = {str(old): reserve(0) for _, _, old in listeners if old}
+    ports = {str(old): reserve(port) for _, _, old in listeners if old}
 
     def other(match: re.Match[str]) -> str:
         port = ports.get(match[0])
@@ -61,13 +67,36 @@ def at_other_ports(
     return {**properties, **moved}, list(ports.values())
 
 
-def rewind_to(source: HostedNode, at: int | None) -> Rewind | None:
-    """Return what cuts a copy of the source back to an entry of its journal. Raises PointLost."""
-    assert source.control is not None, "each node of a test has control"
-    return None if at is None else source.control.rewind_to(at)
+def rewinding_to(source: HostedNode, at: int | None) -> Rewinding | None:
+    """Return what cuts copies of the source back to an entry of its journal."""
+    return None if at is None else partial(_control(source).rewind_to, at)
+
+
+async def save(source: HostedNode, path: Path, at: int | None) -> None:
+    """Write a savepoint. In the source's loop. Raises SavepointRefused."""
+    advances = _control(source).advances_at(at)
+    await saving.save_node(source.node, path, rewinding_to(source, at), advances=advances)
+
+
+def unpack(path: Path, node: HostedNode, *, durably: bool) -> None:
+    """Write the log directories of a node that begins with a savepoint, and set its clocks. Raises InvalidSavepoint,
+    SavepointRefused.
+    """
+    manifest = saving.unpack(path, node.config, durably=durably)
+    _control(node).clocks = Clocks(manifest.advances)
 
 
 async def copy(source: HostedNode, fork: HostedNode, at: int | None) -> None:
-    """Write the fork's log directories. In the loop of the source. Raises SavepointRefused, OSError, StorageError."""
+    """Write the fork's log directories, and set its clocks. In the source's loop. Raises SavepointRefused."""
     targets = list(map(Path, directory_paths(fork.config)))
-    await copy_node(source.node, targets, rewind_to(source, at))
+    advances = _control(source).advances_at(at)
+    try:
+        await copy_node(source.node, targets, rewinding_to(source, at))
+    except (OSError, StorageError) as error:
+        raise SavepointRefused(f"the fork cannot be written: {one_line(error)}") from None
+    _control(fork).clocks = Clocks(advances)
+
+
+def _control(node: HostedNode) -> Control:
+    assert node.control is not None, "each node of a test has control"
+    return node.control

@@ -95,25 +95,33 @@ async def records_of(cluster: Cluster, name: str, options: Reading) -> list[Cons
     wanted = [of for of in await partitions_of(cluster, name) if partition in (None, of.partition)]
     if not wanted:
         raise BadInput(f"topic {name} has no partition {partition}")
-    ends = await list_offsets(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), isolation_level=isolation_level)
+    ends = await _ends(cluster, wanted, isolation_level)
     consumer = Consumer(cluster, isolation_level=isolation_level, reset_to=EARLIEST_TIMESTAMP)
     await consumer.assign_at(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
     found: list[ConsumedRecord] = []
-    positions, since = consumer.positions, trio.current_time()
-    while left := [of for of in wanted if consumer.positions[of] < ends[of].offset]:
-        if consumer.positions != positions:
-            positions, since = consumer.positions, trio.current_time()
-        elif trio.current_time() - since > STANDSTILL_S:
-            of = left[0]
-            raise TimedOut(f"{of} ends at {ends[of].offset}, and has no record from {positions[of]} on")
+    since_s = trio.current_time()
+    while left := [of for of in wanted if consumer.positions[of] < ends[of]]:
+        before = dict(consumer.positions)
         found += [
             record
             for record in await consumer.poll()
-            if record.offset < ends[TopicPartition(record.topic, record.partition)].offset
+            if record.offset < ends[TopicPartition(record.topic, record.partition)]
         ]
         if len(found) > most:
             raise BadInput(f"topic {name} has more than {most} records: give `most` a larger number")
+        if consumer.positions != before:
+            since_s = trio.current_time()
+        elif trio.current_time() - since_s > STANDSTILL_S:
+            raise TimedOut(f"{left[0]} ends at {ends[left[0]]}, and has no record from {before[left[0]]} on")
+        else:  # the log has lost its end, or there is another topic of this name
+            ends = {of: min(ends[of], end) for of, end in (await _ends(cluster, wanted, isolation_level)).items()}
     return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+async def _ends(cluster: Cluster, wanted: Iterable[TopicPartition], isolation_level: int) -> dict[TopicPartition, int]:
+    """Return where a consumer of this isolation level would come to an end."""
+    found = await list_offsets(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), isolation_level=isolation_level)
+    return {of: answer.offset for of, answer in found.items()}
 
 
 async def produce(

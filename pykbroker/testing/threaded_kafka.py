@@ -113,9 +113,17 @@ class ThreadedKafka(KafkaUnderTest):
 
     async def open_async(self) -> None:
         """Open from a coroutine of any kind. Where the caller is cancelled, it is closed again."""
+        is_given_up = threading.Event()
+
+        def open_unless_given_up() -> None:
+            self.open()
+            if is_given_up.is_set():
+                self.close()
+
         try:
-            await in_thread(self.open)
+            await in_thread(open_unless_given_up)
         except BaseException:
+            is_given_up.set()
             threading.Thread(target=self.close, name=f"{self._name} closes").start()  # waits for the one that opens
             raise
 

@@ -121,6 +121,7 @@ class Cleaning:
         if is_truncated or not self._log.begin_replacement(segment, group):
             segment.delete()
             raise CleaningAborted(f"{self._log.directory} has changed")
+        self._log.cleaned_end_offset = max(self._log.cleaned_end_offset, self.end_offset)
 
     def swap(self, segment: LogSegment) -> list[str]:
         """The old files' paths, to be removed after `file.delete.delay.ms`. The directory is to be synced before that.

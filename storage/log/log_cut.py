@@ -4,7 +4,8 @@
 only notes where each log ends. `write_cut` makes the copy, in a thread: segments that are not active are shared with
 the log (`shared_files`), of the active one there is copied what was there. Meanwhile the log may lose segments by
 retention and compaction: then `renewed` says which ones to copy, and it is all done once more. A log that was
-truncated, deleted or moved meanwhile is not what it was: the cut is to be made anew (`is_overtaken`).
+truncated, deleted or moved meanwhile is not what it was, nor is one that was cleaned by what came behind the cut: the
+cut is to be made anew (`is_overtaken`).
 
 A copy is what a clean shutdown would have left, so that its start reads no records but those of the active segment.
 """
@@ -52,11 +53,14 @@ class LogCut(NamedTuple):
 
     @property
     def is_overtaken(self) -> bool:
-        """Tell whether the log was truncated, deleted or moved since, or is about to be."""
+        """Tell whether the log was truncated, deleted or moved since, or is about to be, or has lost records in front
+        of the cut for the sake of those behind it.
+        """
         log = self.log
         is_here = not log.is_closed and log.directory == self.directory
         is_cut = log.is_being_truncated or log.truncations != self.truncations
-        return not is_here or is_cut or self.active.is_deleted
+        is_cleaned = log.cleaned_end_offset > self.end_offset
+        return not is_here or is_cut or is_cleaned or self.active.is_deleted
 
     def renewed(self) -> Self | None:
         """Return the same with the segments that the log has by now in the place of those that it had; None where it

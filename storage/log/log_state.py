@@ -21,6 +21,8 @@ class LogState:
         self.is_being_truncated = False
         self.truncations = 0
         """How often records were taken back: whoever worked with them in a thread sees that they may be gone."""
+        self.cleaned_end_offset = 0
+        """The end of the records for whose sake compaction has removed others, since a start or a truncation."""
         self.before_truncation: Callable[[int], None] | None = None
         """`before_truncation(offset)` is called before records are taken back to `offset`, so that the checkpoints
         promise no more first: after a crash the missing records would count as damage.

@@ -71,6 +71,7 @@ class Truncation(ABC):
         with self._parts.turns.moving:
             log.is_being_truncated = True
             log.truncations += 1
+            log.cleaned_end_offset = 0
             log.recovery_point = min(log.recovery_point, recovery_point)
         try:
             self._parts.replacement.cancel()

@@ -272,10 +272,16 @@ def test_a_savepoint_is_saved_and_another_broker_begins_with_it(started: str, pl
     producer = Producer({"bootstrap.servers": place.port_file.read_text().splitlines()[0]})
     producer.produce("orders", b"one book")
     assert producer.flush(TIMEOUT_S) == 0
+    run(started, "clock", "advance", "--duration", "1d", "--scope", "offsets")
+    late = run(started, "clock", "advanced")
+    assert late["advanced_ms"]["offsets"] == 86_400_000
     file = place.directory / "seeded.savepoint"
     assert ctl("--ctl", started, "savepoint", "save", "--output", str(file)).exit_code == 0
     with Broker(savepoint=file) as broker:
         assert broker.topic("orders").values() == [b"one book"]
+    with place.start("--ctl-port", "0", "--savepoint", str(file)) as process:
+        assert run(address_of(process), "clock", "advanced") == late
+        process.terminate()
 
 
 def test_the_doctor_tells_of_clients_that_never_came(place: Place) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     with Broker({"node.id": 7}) as broker:
         topic = broker.create_topic("orders", partitions=2)
         created = broker.requests("CreateTopics")[-1].number
+        broker.clock.advance("1d", scope="tokens")
         topic.produce("one", partition=0)
         first = broker.requests("Produce")[-1]
         broker.save(place / "between")
@@ -108,6 +109,7 @@ def test_a_savepoint_is_as_of_an_entry_or_a_time(recorded: Recorded, tmp_path: P
         with Broker(savepoint=tmp_path / "then") as broker:
             assert broker.topic("orders").values() == values
             assert set(broker.group("g").offsets().values()) == set(offsets)
+            assert broker.clock.advanced("tokens") == timedelta(days=len(values))
 
 
 def test_what_cannot_be_is_one_line(recorded: Recorded, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from compat_tests.waiting import until
 from pykbroker.testing import Broker
+from pykbroker.testing.external_kafka import ExternalKafka
 
 from .test_start import StartNode, refused, start  # noqa: F401 - a fixture
 
@@ -38,6 +40,22 @@ def test_a_process_begins_with_it(savepoint: Path, flags: tuple[str, ...], start
     node = start(*flags, "--savepoint", savepoint)
     assert node.ready[2] == "5"
     assert values_at(node.port) == [b"one", b"two"]
+    assert node.end()[0] == 0
+
+
+def test_a_process_is_as_late_as_its_savepoint(tmp_path: Path, start: StartNode) -> None:  # noqa: F811
+    """The record is seven days old by the clock of the savepoint, and the topic keeps six days by now."""
+    path = tmp_path / "late.savepoint"
+    with Broker({"log.retention.check.interval.ms": 2_000_000_000}) as broker:
+        topic = broker.create_topic("t", configs={"retention.ms": 8 * 86_400_000})
+        topic.produce("old")
+        broker.clock.advance("7d", scope="retention")
+        topic.alter_configs({"retention.ms": 6 * 86_400_000})
+        broker.save(path)
+    quickly = ("--override", "log.retention.check.interval.ms=100", "--override", "log.initial.task.delay.ms=100")
+    node = start("--ephemeral", "--savepoint", path, *quickly)
+    with ExternalKafka(f"127.0.0.1:{node.port}") as kafka:
+        until(lambda: kafka.topic("t").start_offsets() == {0: 1}, "the record is deleted")
     assert node.end()[0] == 0
 
 

@@ -21,6 +21,7 @@ def test_the_time_tells_what_is_over(advances: list[tuple[int, int]], later: int
     age_ms = now_ms - timestamp_ms + sum(by_ms for at, by_ms in made if NOW_MS + at >= timestamp_ms)
     is_over = now_ms - timestamp_ms >= limit_ms or age_ms >= limit_ms
     assert (time.reckon(now_ms, limit_ms) - limit_ms >= timestamp_ms) is is_over
+    assert AdvancedTime(time.advances).reckon(now_ms, limit_ms) == time.reckon(now_ms, limit_ms)
 
 
 @given(st.integers(0, 10**15), st.integers(0, 2**63 - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 import trio
 
 from pykbroker.control.clocks import requests
-from pykbroker.control.clocks.advance import AdvanceNotDone, advance
+from pykbroker.control.clocks.advance import LONGEST_S, AdvanceNotDone, advance
 from pykbroker.control.clocks.clocks import SCOPES
 from pykbroker.control.control import Control
+from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
 from pykbroker.testing import Broker
 
 DAY_MS = 86_400_000
@@ -83,14 +85,33 @@ def test_a_bad_question_is_told_in_one_line(request_: Mapping[str, object], said
         requests.advanced(Control(), request_)
 
 
+def groups_of(control: Control) -> GroupCoordinator:
+    running = control.node
+    assert running is not None
+    assert running.parts is not None
+    assert running.parts.broker_role is not None
+    return running.parts.broker_role.broker.groups
+
+
+def test_nobody_waits_for_a_node_that_has_ended_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as broker:
+        (control,) = broker.controls
+
+        async def die() -> None:
+            broker.running_loop().nursery.start_soon(broker.nodes[0].kill)
+            await trio.sleep_forever()
+
+        monkeypatch.setattr(groups_of(control), "catch_up", die)
+        began = time.monotonic()
+        broker.clock.advance("1d", scope="sessions")
+        assert time.monotonic() - began < LONGEST_S / 2
+        assert not broker.is_running
+
+
 def test_what_does_not_happen_in_time_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with Broker() as broker:
         (control,) = broker.controls
-        running = control.node
-        assert running is not None
-        assert running.parts is not None
-        assert running.parts.broker_role is not None
-        monkeypatch.setattr(running.parts.broker_role.broker.groups, "catch_up", trio.sleep_forever)
+        monkeypatch.setattr(groups_of(control), "catch_up", trio.sleep_forever)
 
         def advancing(_: object) -> Awaitable[None]:
             return advance([control], "1d", "sessions", timeout_s=0.05)

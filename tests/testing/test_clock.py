@@ -351,6 +351,24 @@ def test_an_advanced_clock_outlives_starts() -> None:
         assert topic.start_offsets() == {0: 1}
 
 
+def test_a_fork_is_as_late_as_its_source() -> None:
+    with Broker(BY_ITSELF_NEVER) as broker:
+        topic = broker.create_topic("t")
+        topic.produce("old")
+        produced = broker.requests("Produce")[-1]
+        broker.clock.advance("6d", scope="retention")
+        with broker.fork() as fork:
+            assert fork.clock.advanced("retention") == timedelta(days=6)
+            fork.clock.advance("1d", scope="retention")
+            assert fork.topic("t").start_offsets() == {0: 1}
+        with broker.fork(at=produced) as fork:
+            assert fork.clock.advanced("retention") == timedelta()
+            fork.clock.advance("6d", scope="retention")
+            assert fork.topic("t").start_offsets() == {0: 0}
+        assert broker.clock.advanced("retention") == timedelta(days=6)
+        assert topic.start_offsets() == {0: 0}
+
+
 def test_all_brokers_of_a_cluster_are_ahead_together() -> None:
     with Cluster(brokers=3, config=BY_ITSELF_NEVER) as cluster:
         topic = cluster.create_topic("t", partitions=6)
@@ -382,6 +400,8 @@ def test_all_brokers_of_a_cluster_are_ahead_together() -> None:
         ("7", 'write "7s" for seconds'),
         (7, 'write "7s" for seconds'),
         ("a week", "no duration such as"),
+        ("\N{ARABIC-INDIC DIGIT SEVEN}d", "no duration such as"),
+        (1.5, "not float"),
         ("1d" * 100_000, "no duration such as"),
         ("6000w", "more than a hundred years"),
         (None, "not NoneType"),

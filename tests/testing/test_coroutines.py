@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -72,6 +73,33 @@ def test_a_start_that_is_cancelled_leaves_nothing(runner: str, tmp_path: Path, m
     broker.close()  # waits for the thread that closes it
     assert not broker.is_open
     assert os.listdir(tmp_path) == []
+
+
+def test_a_start_that_is_cancelled_before_it_begins_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that opens the broker comes later than the one that closes it."""
+    broker, is_closed = Broker(), threading.Event()
+    real_open, real_close = broker.open, broker.close
+
+    def late_open() -> None:
+        assert is_closed.wait(20)
+        real_open()
+
+    def close() -> None:
+        real_close()
+        is_closed.set()
+
+    monkeypatch.setattr(broker, "open", late_open)
+    monkeypatch.setattr(broker, "close", close)
+
+    async def main() -> None:
+        with trio.move_on_after(0.01):
+            await broker.open_async()
+
+    trio.run(main)
+    for thread in threading.enumerate():
+        if thread.name == "pykbroker call":
+            thread.join(20)
+    assert not broker.is_open
 
 
 def test_the_hosts_loop_runs_while_the_broker_starts_and_works() -> None:

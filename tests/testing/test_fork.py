@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 import trio
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from compat_tests.raw_client import PRODUCE_VERSION, RawClient
 from compat_tests.waiting import until
@@ -30,7 +39,9 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
-from pykbroker.testing import Broker, BrokerNotRunning, Cluster, SavepointRefused
+from pykbroker.server.node.composition.parts import NodeParts
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.testing import Broker, BrokerNotRunning, Cluster, NoJournal, SavepointRefused
 
 from .test_broker import address_of, ephemeral_directories
 
@@ -97,6 +108,7 @@ def test_neither_sees_what_the_other_one_does(broker: Broker) -> None:
     broker.group("g").commit({("t", 0): 1})
     with broker.fork() as fork:
         assert fork.bootstrap_servers != broker.bootstrap_servers
+        assert (fork.log.name, fork.journal.name) == ("pykbroker fork",) * 2, "reports tell it from its source"
         assert fork.topic("t").values() == [b"both", b"both"]
         assert fork.topic("t").configs()["retention.ms"] == "12345678"
         assert fork.group("g").offsets() == broker.group("g").offsets()
@@ -490,6 +502,28 @@ def test_a_log_that_loses_segments_during_the_copy_is_copied_anew(
         assert fork.topic("t").produce("next") == [(0, 3)]
 
 
+def test_metadata_that_a_snapshot_covers_meanwhile_is_copied_anew(
+    broker: Broker, rolls: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records in front of the snapshot go, and the cut has no snapshot that tells the same."""
+    broker.create_topic("t").produce("one")
+    real, calls = node_copy._renew, []
+
+    async def renew(copy: node_copy._Copy, parts: NodeParts) -> bool:
+        if not calls:
+            log = parts.node.raft.metadata_log
+            await parts.snapshots._write()
+            await parts.node.threads.run(log.prepare_cleaning)
+            log.begin_at(log.snapshots.ids[-1], parts.node.clock.now_ms())
+        calls.append(await real(copy, parts))
+        return calls[-1]
+
+    monkeypatch.setattr(node_copy, "_renew", renew)
+    with broker.fork() as fork:
+        assert calls == [False, True]
+        assert fork.topic("t").values() == [b"one"]
+
+
 def test_a_fork_that_fails_leaves_nothing(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     before = ephemeral_directories()
 
@@ -498,7 +532,7 @@ def test_a_fork_that_fails_leaves_nothing(broker: Broker, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patch:
         patch.setattr(node_copy, "write_cut", fail)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(SavepointRefused, match=r"the fork cannot be written: .*No space left"):
             broker.fork()
     assert ephemeral_directories() == before
     with broker.fork() as fork:
@@ -533,6 +567,91 @@ def test_a_broker_with_a_directory_and_listeners_of_its_own(tmp_path: Path) -> N
             assert not [path for path in directories if str(tmp_path) in path and Path(path).parent == tmp_path]
 
 
+def test_clients_of_a_fork_are_told_its_own_address() -> None:
+    """Also where the broker has one listener of its own, and is told by which name clients reach it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with Broker({"advertised.listeners": f"PLAINTEXT://localhost:{port}"}, port=port) as broker, broker.fork() as fork:
+        assert fork.bootstrap_servers != broker.bootstrap_servers
+        (told,) = AdminClient({"bootstrap.servers": fork.bootstrap_servers}).list_topics(timeout=10).brokers.values()
+        assert f"{told.host}:{told.port}" == fork.bootstrap_servers
+
+
+def test_a_port_is_given_to_a_fork_or_refused(broker: Broker) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with broker.fork(port=port) as fork:
+        assert address_of(fork)[1] == port
+    with (
+        Broker({"listeners": "PLAINTEXT://127.0.0.1:0"}) as other,
+        pytest.raises(ValueError, match="`listeners` is given"),
+    ):
+        other.fork(port=port)
+
+
+def test_a_fork_has_no_journal_where_its_source_has_none() -> None:
+    with Broker(journal=False) as broker, broker.fork() as fork, pytest.raises(NoJournal):
+        fork.requests("Produce")
+
+
+def test_a_fork_of_what_began_with_a_savepoint_is_the_same_node(tmp_path: Path) -> None:
+    with Broker({"node.id": 7}) as broker:
+        broker.create_topic("t").produce("one")
+        broker.save(tmp_path / "seven")
+    with Broker(savepoint=tmp_path / "seven") as broker, broker.fork() as fork:
+        assert fork.node_id == 7
+        assert fork.topic("t").values() == [b"one"]
+
+
+def test_users_log_in_to_a_fork() -> None:
+    """Those of the configuration, and those whom the metadata has."""
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    config = {
+        "listeners": "USERS://127.0.0.1:0",
+        "listener.security.protocol.map": "USERS:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "USERS",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.users.plain.sasl.jaas.config": f'{plain} username="a" password="secret" user_a="secret";',
+        "listener.name.users.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+    }
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{plain} username="a" password="secret";',
+    }
+    own = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "SCRAM-SHA-256", "sasl.username": "bob"}
+    with Broker(config, client_properties=client) as broker:
+        broker.create_topic("t").produce("one")
+        admin = AdminClient(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanisms": "PLAIN",
+                "sasl.username": "a",
+                "sasl.password": "secret",
+            }
+        )
+        mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        (altered,) = admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion("bob", mechanism, b"bobs")]
+        ).values()
+        altered.result(10)
+        with broker.fork() as fork:
+            assert fork.topic("t").values() == [b"one"]
+            bob = AdminClient({"bootstrap.servers": fork.bootstrap_servers, **own, "sasl.password": "bobs"})
+            assert "t" in bob.list_topics(timeout=10).topics
+
+
+def test_an_entry_is_a_request_or_its_number(broker: Broker) -> None:
+    with pytest.raises(TypeError, match="or the number of an entry, not str"):
+        broker.fork(at="7")  # type: ignore[arg-type]
+
+
 def test_coroutines_fork() -> None:
     async def on_asyncio() -> None:
         async with Broker() as broker:
@@ -559,8 +678,35 @@ def test_what_cannot_be_forked_says_why(broker: Broker) -> None:
     broker.close()
     with pytest.raises(BrokerNotRunning, match="not open"):
         broker.fork()
-    with Cluster(2) as cluster, pytest.raises(SavepointRefused, match="`Cluster` cannot be forked"):
-        cluster.fork()
+    cluster = Cluster(2)
+    for fork in (cluster.fork, cluster.aio.fork):
+        with pytest.raises(SavepointRefused, match=r"`Cluster` cannot be forked: .*; fork a `Broker`"):
+            fork()
+    with pytest.raises(SavepointRefused, match=r"`Cluster` cannot be saved: .*; save a `Broker`"):
+        cluster.save("a.savepoint")
+
+
+def test_a_broker_that_is_being_stopped_is_not_forked(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its logs are closed one by one: a fork would begin without those that are."""
+    broker.create_topic("t").produce("one")
+    are_closed, go_on = threading.Event(), threading.Event()
+    real = LogDirectory._close_logs
+
+    def close(directory: LogDirectory) -> None:
+        real(directory)
+        are_closed.set()
+        assert go_on.wait(20)
+
+    monkeypatch.setattr(LogDirectory, "_close_logs", close)
+    thread = threading.Thread(target=broker.stop)
+    thread.start()
+    try:
+        assert are_closed.wait(20)
+        with pytest.raises(SavepointRefused, match="does not serve"):
+            broker.fork()
+    finally:
+        go_on.set()
+        thread.join()
 
 
 def test_a_damaged_partition_is_not_forked(broker: Broker, rolls: None) -> None:

@@ -16,6 +16,7 @@ from pykbroker.client.errors import TimedOut
 from pykbroker.control.journal.recorded_request import RecordedRequest
 from pykbroker.control.savepoints import node_copy
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.server.node.composition.parts import NodeParts
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.testing import Broker, SavepointRefused, operations
 
@@ -181,6 +182,25 @@ def test_records_that_are_compacted_while_they_are_copied(broker: Broker, monkey
     monkeypatch.setattr(node_copy, "_write_logs", write_behind_a_compaction)
     with pytest.raises(SavepointRefused, match=f"t-0 was compacted after #{produced}: records that it had"):
         broker.fork(at=produced)
+
+
+def test_records_that_are_compacted_while_the_copy_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.bytes": "1048576"}
+    with Broker({"log.cleaner.backoff.ms": 2_000_000_000}) as broker:
+        topic = broker.create_topic("t", configs=configs)
+        topic.produce("one", key="k")
+        produced = last(broker, "Produce")
+        topic.produce("two", key="k")
+        topic.produce(*["x" * 600_000] * 2, key="filler")
+        real, cleaner = node_copy._renew, partitions_of(broker).cleaner
+
+        async def clean_first(copy: node_copy._Copy, parts: NodeParts) -> bool:
+            await cleaner.clean_all()
+            return await real(copy, parts)
+
+        monkeypatch.setattr(node_copy, "_renew", clean_first)
+        with pytest.raises(SavepointRefused, match=f"t-0 was compacted after #{produced}: records that it had"):
+            broker.fork(at=produced)
 
 
 def test_what_a_crash_took(broker: Broker) -> None:

@@ -6,9 +6,13 @@ import pickle
 import time
 
 import pytest
+import trio
 from confluent_kafka import Consumer
 
-from pykbroker.testing import BadInput, Broker, ConditionNotMet, KafkaError, UnknownTopic
+from pykbroker.client import consumer as client
+from pykbroker.client.cluster import Cluster
+from pykbroker.client.fetched import ConsumedRecord
+from pykbroker.testing import BadInput, Broker, ConditionNotMet, KafkaError, UnknownTopic, operations
 from pykbroker.testing.external_kafka import ExternalKafka
 
 
@@ -43,6 +47,26 @@ def test_records_are_read_as_they_were_written(broker: Broker) -> None:
         topic.records(partition=7)
     with pytest.raises(UnknownTopic):
         broker.topic("nowhere").records()
+
+
+def test_a_read_ends_where_the_log_has_lost_its_end_meanwhile(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a crash, or where a topic of the same name has taken its place."""
+    broker.create_topic("again").produce("a", "b")
+    real, polls = client.Consumer.poll, []
+
+    async def poll(consumer: client.Consumer, max_records: int | None = None) -> list[ConsumedRecord]:
+        polls.append(max_records)
+        if len(polls) == 1:
+            await operations.delete(consumer._cluster, "again")
+            await operations.create(consumer._cluster, "again", 1, 1, {})
+        return await real(consumer, max_records)
+
+    async def read(cluster: Cluster) -> list[ConsumedRecord]:
+        with trio.fail_after(30):
+            return await operations.records_of(cluster, "again", {})
+
+    monkeypatch.setattr(client.Consumer, "poll", poll)
+    assert broker.call(read) == []
 
 
 def test_a_group_is_followed_from_its_first_member_to_its_end(broker: Broker) -> None:

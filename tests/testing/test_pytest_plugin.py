@@ -108,6 +108,30 @@ def test_a_service_is_tested_on_a_broker_and_a_fresh_topic(run_pytest: RunPytest
     assert outcomes(done) == {"passed": 7}, done.stdout
 
 
+def test_nobody_waits_for_a_broker_that_a_test_has_paused(run_pytest: RunPytest) -> None:
+    """An answer would be waited for a minute."""
+    done = run_pytest(
+        """
+        import time
+        import pytest
+
+        @pytest.fixture(autouse=True)
+        def is_quick():
+            began = time.monotonic()
+            yield
+            assert time.monotonic() - began < 20
+
+        def test_pause(is_quick, kafka_broker, kafka_topic):
+            kafka_broker.pause()
+
+        def test_resume(kafka_broker):
+            kafka_broker.resume()
+            assert kafka_broker.topics()
+        """
+    )
+    assert outcomes(done) == {"passed": 2}, done.stdout
+
+
 def test_workers_of_xdist_have_brokers_of_their_own(run_pytest: RunPytest) -> None:
     done = run_pytest(
         """

@@ -11,6 +11,7 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -100,17 +101,61 @@ def test_a_file_is_for_its_owner_and_replaced_as_a_whole(tmp_path: Path, monkeyp
             real(*arguments)  # type: ignore[arg-type]
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(archive, "_write", fail)
-        with pytest.raises(SavepointRefused, match=r"cannot be written.*No space left"):
-            broker.save(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(archive, "_write", fail)
+            with pytest.raises(SavepointRefused, match=r"cannot be written.*No space left"):
+                broker.save(path)
         with pytest.raises(SavepointRefused, match=r"cannot be written.*No such file"):
             broker.save(tmp_path / "none" / "a.savepoint")
+        os.mkfifo(tmp_path / "fifo")  # as a device is: another one would not take its place
+        with pytest.raises(SavepointRefused, match="something else than a file"):
+            broker.save(tmp_path / "fifo")
+        (tmp_path / "fifo").unlink()
+        long = tmp_path / ("漢" * 85)
+        broker.save(long)
+        long.unlink()
         broker.stop()
         with pytest.raises(SavepointRefused, match="does not serve"):
             broker.save(path)
     assert path.read_bytes() == first
     assert os.listdir(tmp_path) == ["a.savepoint"]
     assert ephemeral_directories() == before
+
+
+def test_clocks_go_on_from_where_they_were(tmp_path: Path) -> None:
+    path, earlier = tmp_path / "a.savepoint", tmp_path / "b.savepoint"
+    with Broker() as broker:
+        broker.create_topic("t").produce("old")
+        produced = broker.requests("Produce")[-1]
+        broker.clock.advance("6d", scope="retention")
+        broker.save(path)
+        broker.save(earlier, at=produced)
+    with Broker(savepoint=path) as broker:
+        assert broker.clock.advanced("retention") == timedelta(days=6)
+        broker.clock.advance("1d", scope="retention")
+        assert broker.topic("t").start_offsets() == {0: 1}
+        assert broker.clock.advanced("offsets") == timedelta()
+    with Broker(savepoint=earlier) as broker:
+        assert broker.clock.advanced("retention") == timedelta()
+
+
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        7,
+        {"retention": 7},
+        {"retention": [[1]]},
+        {"retention": [[1, 0]]},
+        {"retention": [[1, -1]]},
+        {"retention": [[1.5, 1]]},
+        {"retention": [[True, 1]]},
+        {"retention": [[1, 2**63]]},
+        {"retention": [[1, 1]] * 1001},
+        {"retenton": [[1, 1]]},
+    ],
+)
+def test_clocks_that_make_no_sense_are_refused(clocks: object, tmp_path: Path) -> None:
+    assert "its manifest" in refusal_of(make(tmp_path / "evil.savepoint", [], clocks=clocks), tmp_path)
 
 
 def test_coroutines_save(tmp_path: Path) -> None:
@@ -203,7 +248,15 @@ def make(
 ) -> Path:
     """Write a savepoint as somebody else might. named: the manifest's files; members: in the place of the files."""
     rows = [[name, len(data), crc32c(data), 0] for name, data in contents] if named is None else named
-    value = {"node_id": 1, "cluster_id": "abc", "directories": 1, "created_ms": 0, "files": rows, **changed}
+    value = {
+        "node_id": 1,
+        "cluster_id": "abc",
+        "directories": 1,
+        "created_ms": 0,
+        "clocks": {},
+        "files": rows,
+        **changed,
+    }
     manifest = json.dumps(value).encode()
     head = json.dumps({"version": version, "manifest_bytes": len(manifest), "manifest_crc": crc32c(manifest)}).encode()
     with tarfile.open(path, "w:") as tar:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -19,6 +20,7 @@ from .duration import duration_ms
 from .looks import Look, looks
 
 LONGEST_S: Final = 30.0
+_WATCH_S: Final = 0.05
 
 
 class AdvanceNotDone(TimeoutError):
@@ -30,24 +32,24 @@ async def advance(
 ) -> None:
     """Advance the clocks of the nodes in a scope, and return when what is due has happened.
 
-    Nodes that do not run, are paused or cut off have their clocks advanced, too, and are not waited for. Raises
-    BadDuration, UnknownScope, and AdvanceNotDone after `timeout_s`.
+    Nodes that do not run or end meanwhile, are paused or cut off have their clocks advanced, too, and are not waited
+    for. Raises BadDuration, UnknownScope, and AdvanceNotDone after `timeout_s`.
     """
     scopes, by_ms = scopes_of(scope), duration_ms(duration)
     at_ms = max(node.now_ms() for node in nodes) + 1
     for node in nodes:
         node.clocks.advance(scopes, by_ms, at_ms)
-    for node in nodes:  # what comes behind the advance has a later timestamp
-        await trio.sleep(max(at_ms + 1 - node.now_ms(), 0) / 1000)
+    await trio.sleep(0.002)  # what comes behind the advance has a later timestamp
     await _look([node for node in nodes if node.answers], scopes, timeout_s)
 
 
 async def _look(nodes: Sequence[ClockedNode], scopes: Sequence[str], timeout_s: float) -> None:
     pending: list[tuple[int, str]] = []
 
-    async def take(name: tuple[int, str], look: Look) -> None:
+    async def take(node: ClockedNode, name: tuple[int, str], look: Look) -> None:
         pending.append(name)
-        await look()
+        async with _while_it_runs(node):
+            await look()
         pending.remove(name)
 
     with trio.move_on_after(timeout_s) as waiting:
@@ -56,7 +58,7 @@ async def _look(nodes: Sequence[ClockedNode], scopes: Sequence[str], timeout_s: 
                 parts = None if node.node is None else node.node.parts
                 if parts is not None:
                     for scope, look in looks(parts, scopes):
-                        nursery.start_soon(take, (parts.node.node_id, scope), look)
+                        nursery.start_soon(take, node, (parts.node.node_id, scope), look)
         if "tokens" in scopes:
             await _same_images(nodes)
     if waiting.cancelled_caught:
@@ -71,10 +73,27 @@ async def _look(nodes: Sequence[ClockedNode], scopes: Sequence[str], timeout_s: 
 
 async def _same_images(nodes: Sequence[ClockedNode]) -> None:
     """Return when each node has seen what any of them has of the metadata now."""
-    running = [node.node.parts.node for node in nodes if node.node is not None and node.node.parts is not None]
-    newest = max((node.metadata.applied_offset for node in running), default=0)
-    for node in running:
-        await node.image_conditions.until(partial(_has_applied, node.metadata, newest), math.inf)
+    running = [(each, each.node.parts.node) for each in nodes if each.node is not None and each.node.parts is not None]
+    newest = max((node.metadata.applied_offset for _, node in running), default=0)
+    for each, node in running:
+        async with _while_it_runs(each):
+            await node.image_conditions.until(partial(_has_applied, node.metadata, newest), math.inf)
+
+
+@asynccontextmanager
+async def _while_it_runs(node: ClockedNode) -> AsyncIterator[None]:
+    """Give up the body when the node ends: nobody would tell that what is due has happened."""
+    running = node.node
+
+    async def watch(scope: trio.CancelScope) -> None:
+        while node.node is running:  # noqa: ASYNC110 - a node that is killed tells nobody
+            await trio.sleep(_WATCH_S)
+        scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch, nursery.cancel_scope)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 def _has_applied(metadata: MetadataPublisher, offset: int, image: MetadataImage) -> bool:

@@ -11,6 +11,7 @@ limit, and `reckon` gives the time at which a rule that knows nothing of all thi
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 MOST_ADVANCES: Final = 1000
@@ -18,25 +19,33 @@ MOST_ADVANCES: Final = 1000
 
 
 class AdvancedTime:
-    """The advances of a scope."""
+    """The advances of a scope: when each was, and by how much."""
 
-    def __init__(self) -> None:
-        self._advances: list[tuple[int, int]] = []
-        """When each was, and by how much."""
+    def __init__(self, advances: Sequence[tuple[int, int]] = ()) -> None:
+        self._advances = sorted(advances)
         self._older: list[tuple[int, int]] = []
         """Up to which timestamp things are older by how much in all."""
         self.total_ms = 0
+        self._add_up()
+
+    @property
+    def advances(self) -> Sequence[tuple[int, int]]:
+        """Return when each advance was, and by how much."""
+        return list(self._advances)
 
     def advance(self, by_ms: int, now_ms: int) -> None:
         """Let what has a timestamp before `now_ms` age by so much."""
         if self._advances:
             now_ms = max(now_ms, self._advances[-1][0])
         self._advances.append((now_ms, by_ms))
-        self.total_ms += by_ms
+        self._add_up()
+
+    def _add_up(self) -> None:
         while len(self._advances) > MOST_ADVANCES:
             (_, first_ms), (at_ms, second_ms) = self._advances[:2]
             self._advances[:2] = [(at_ms, first_ms + second_ms)]
-        left_ms, self._older = self.total_ms, []
+        self.total_ms = left_ms = sum(by_ms for _, by_ms in self._advances)
+        self._older = []
         for at_ms, advance_ms in self._advances:
             self._older.append((at_ms, left_ms))
             left_ms -= advance_ms

@@ -5,9 +5,10 @@ They outlive the node's starts. Timestamps that are written or told stay the clo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from pykbroker.server.runtime.time_scopes import TimeScopes
 
@@ -15,6 +16,8 @@ from .advanced_time import AdvancedTime
 
 SCOPES: Final = ("retention", "tombstones", "transactions", "producers", "offsets", "tokens", "sessions")
 ALL: Final = "all"
+Advances: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]
+"""The advances of scopes: when each was, and by how many milliseconds."""
 
 
 class UnknownScope(ValueError):
@@ -38,10 +41,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class Clocks:
-    """The clocks of a node, by scope."""
+    """The clocks of a node, by scope. advances: what a node has had that this one goes on from."""
 
-    def __init__(self) -> None:
-        self._times = {scope: AdvancedTime() for scope in SCOPES}
+    def __init__(self, advances: Advances = MappingProxyType({})) -> None:
+        self._times = {scope: AdvancedTime(advances.get(scope, ())) for scope in SCOPES}
 
     def scopes(self) -> TimeScopes:
         """Return the clocks as the node asks them."""
@@ -60,6 +63,11 @@ class Clocks:
         """Advance the clocks of these scopes. now_ms: the wall clock; what has a later timestamp does not age."""
         for scope in scopes:
             self._times[scope].advance(by_ms, now_ms)
+
+    def advances_until(self, at_ms: int) -> Advances:
+        """Return the advances up to that time."""
+        found = {scope: [each for each in time.advances if each[0] <= at_ms] for scope, time in self._times.items()}
+        return {scope: advances for scope, advances in found.items() if advances}
 
     def advanced_ms(self, scope: str) -> int:
         """Return by how much the clock of one scope was advanced in all. Raises UnknownScope."""

@@ -10,7 +10,7 @@ LONGEST: Final = timedelta(days=100 * 365)
 """Longer is a slip of the pen; and a time behind it would not fit into a timestamp for ever."""
 
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-_PART: Final = re.compile(r"(\d{1,15})(ms|[smhdw])")
+_PART: Final = re.compile(r"([0-9]{1,15})(ms|[smhdw])")
 _LONGEST_TEXT: Final = 64
 
 
@@ -29,7 +29,7 @@ def duration_ms(duration: str | timedelta) -> int:
 
 
 def _text_ms(duration: object) -> int:
-    if isinstance(duration, int | float) and not isinstance(duration, bool):
+    if isinstance(duration, int) and not isinstance(duration, bool):
         raise BadDuration(f'{_shown(duration)} has no unit; write "{_shown(duration)}s" for seconds')
     if not isinstance(duration, str):
         raise BadDuration(f'a duration is a text such as "7d" or "1h30m", not {type(duration).__name__}')

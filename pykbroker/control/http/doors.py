@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from pykbroker.control.audit import requests as audit_requests
@@ -91,10 +92,10 @@ async def node_crash(control: Control, arguments: Arguments) -> Farewell:
 
 async def savepoint_save(control: Control, arguments: Arguments) -> Stream:
     at = arguments.get("at")
-    rewind = None if at is None else control.rewind_to(at)
+    rewinding = None if at is None else partial(control.rewind_to, at)
 
     async def parts() -> AsyncIterator[bytes]:
-        async with control.savepoints.download(rewind) as savepoint:
+        async with control.savepoints.download(rewinding, control.advances_at(at)) as savepoint:
             async for part in savepoint.portions():
                 yield part
 

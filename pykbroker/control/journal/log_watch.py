@@ -36,8 +36,9 @@ class _Watched(NamedTuple):
 
     def end(self, cleanings: Mapping[TopicPartition, int]) -> LogEnd:
         log = self.log
-        cleaned = None if self.directory is None else self.directory.cleaned_offset(self.at)
-        return LogEnd(self.topic_id, log.log_start_offset, log.log_end_offset, cleaned or 0, cleanings.get(self.at, 0))
+        checkpoint = None if self.directory is None else self.directory.cleaned_offset(self.at)
+        cleaned = max(checkpoint or 0, log.cleaned_end_offset)  # the checkpoint comes behind a log's last segment
+        return LogEnd(self.topic_id, log.log_start_offset, log.log_end_offset, cleaned, cleanings.get(self.at, 0))
 
 
 class LogWatch:

@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pykbroker.control.clocks.clocks import Clocks
 from pykbroker.control.journal.json_lines import ReadJournal
 from pykbroker.control.savepoints.archive import read_manifest, unpack_archive, write_archive
-from pykbroker.control.savepoints.errors import SavepointRefused
+from pykbroker.control.savepoints.errors import SavepointRefused, one_line
 from pykbroker.control.savepoints.manifest import Manifest
 from pykbroker.control.savepoints.volumes import directory_beside
 from pykbroker.storage.files.disk import Disk, OsDisk
@@ -87,7 +88,7 @@ def replay_into(directory: Path, journal: ReadJournal, number: int, savepoint: P
             with suppress(OSError):
                 directory.rmdir()
         if isinstance(error, OSError | StorageError):
-            raise SavepointRefused(f"{directory} cannot be written: {_one_line(error)}") from None
+            raise SavepointRefused(f"{directory} cannot be written: {one_line(error)}") from None
         raise
     return manifest
 
@@ -105,12 +106,17 @@ def replay_to_savepoint(path: Path, journal: ReadJournal, number: int, savepoint
             return write_archive(
                 path,
                 directories,
-                node_id=manifest.node_id,
-                cluster_id=manifest.cluster_id,
-                created_ms=time.time_ns() // 1_000_000,
+                manifest.node_id,
+                manifest.cluster_id,
+                time.time_ns() // 1_000_000,
+                Clocks(manifest.advances).advances_until(_ended_ms(journal, number)),
             )
     except (OSError, StorageError) as error:
-        raise SavepointRefused(f"the savepoint {path} cannot be written: {_one_line(error)}") from None
+        raise SavepointRefused(f"the savepoint {path} cannot be written: {one_line(error)}") from None
+
+
+def _ended_ms(journal: ReadJournal, number: int) -> int:
+    return next(int(ended_ms(line) or 0) for line in journal.lines if line["number"] == number)
 
 
 def read_manifest_of(savepoint: Path, journal: ReadJournal, number: int) -> Manifest:
@@ -121,7 +127,7 @@ def read_manifest_of(savepoint: Path, journal: ReadJournal, number: int) -> Mani
     try:
         manifest = read_manifest(savepoint)
     except OSError as error:
-        raise SavepointRefused(f"the savepoint {savepoint} cannot be read: {_one_line(error)}") from None
+        raise SavepointRefused(f"the savepoint {savepoint} cannot be read: {one_line(error)}") from None
     if manifest.cluster_id != journal.cluster_id or manifest.node_id not in journal.nodes:
         raise SavepointRefused(
             f"the savepoint {savepoint} is of node {manifest.node_id} in cluster {manifest.cluster_id}, and the "
@@ -156,7 +162,3 @@ def _empty(directory: Path) -> None:
             disk.remove_directory(str(path))
         else:
             path.unlink()
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

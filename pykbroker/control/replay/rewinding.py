@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pykbroker.control.journal.points import METADATA, LogEnd
-from pykbroker.control.savepoints.node_copy import CutBack
+from pykbroker.control.savepoints.node_copy import Rewind
 from pykbroker.metadata.image import InconsistentMetadata, MetadataImage
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import uuid_to_text
@@ -47,7 +47,7 @@ _CONFIG: Final = LogConfig(retention_ms=-1)
 _DELETERS: Final = "by retention or by DeleteRecords"
 
 
-def rewind_copy(point: Point, node_id: int, now_ms: int) -> CutBack:
+def rewind_copy(point: Point, node_id: int, now_ms: int) -> Rewind:
     """Return what rewinds a copy that goes with its process."""
     disk = UnsyncedDisk()
     return lambda directories: rewind(disk, directories, point, node_id=node_id, now_ms=now_ms)

@@ -7,6 +7,7 @@ them itself, and compares the checksums: what is damaged, cut off or made up end
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from typing import IO, Any, BinaryIO, Final
 
 from crc32c import crc32c
 
+from pykbroker.control.clocks.clocks import Advances
 from pykbroker.storage.directories import meta_properties
 from pykbroker.storage.files.disk import OsDisk
 
@@ -33,15 +35,18 @@ _FOR_OWNER: Final = 0o600
 
 
 def write_archive(
-    path: Path, directories: Sequence[Path], *, node_id: int, cluster_id: str, created_ms: int
+    path: Path, directories: Sequence[Path], node_id: int, cluster_id: str, created_ms: int, advances: Advances
 ) -> Manifest:
     """Write log directories into a file, which is there as a whole or not at all. In a thread.
 
-    Only the owner may read it: it has what users log in with, if they are in the metadata. Raises OSError.
+    Only the owner may read it: it has what users log in with, if they are in the metadata. Raises OSError, also where
+    something else than a file has the name, such as a device.
     """
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "something else than a file has the name")
     files = tuple(_describe(directories))
-    manifest = Manifest(node_id, cluster_id, len(directories), created_ms, files)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    manifest = Manifest(node_id, cluster_id, len(directories), created_ms, files, advances)
+    descriptor, name = tempfile.mkstemp(prefix=".savepoint-", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             _write(file, manifest, directories)

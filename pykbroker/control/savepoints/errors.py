@@ -13,3 +13,7 @@ class SavepointRefused(SavepointError):
 
 class InvalidSavepoint(SavepointError):
     """The file is no savepoint, is damaged or cut off, or comes from a later version."""
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pykbroker.control.clocks.advanced_time import MOST_ADVANCES
+from pykbroker.control.clocks.clocks import SCOPES, Advances
 from pykbroker.storage.directories.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
 
 from .errors import InvalidSavepoint
@@ -36,13 +38,16 @@ class SavedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A savepoint. directories: how many log directories it has; the first one holds the metadata log."""
+    """A savepoint. directories: how many log directories it has; the first one holds the metadata log. advances: those
+    of the node's clocks.
+    """
 
     node_id: int
     cluster_id: str
     directories: int
     created_ms: int
     files: tuple[SavedFile, ...]
+    advances: Advances
 
     @property
     def size_bytes(self) -> int:
@@ -55,6 +60,7 @@ class Manifest:
             "cluster_id": self.cluster_id,
             "directories": self.directories,
             "created_ms": self.created_ms,
+            "clocks": dict(self.advances),
             "files": [[file.path, file.size_bytes, file.crc, file.modified_ms] for file in self.files],
         }
         return json.dumps(value, separators=(",", ":")).encode()
@@ -70,10 +76,11 @@ def decode_manifest(data: bytes, archive_bytes: int) -> Manifest:
             _integer(value, "directories", _MOST_DIRECTORIES + 1),
             _integer(value, "created_ms", _MOST_MS),
             tuple(_files(value["files"])),
+            _advances(value["clocks"]),
         )
     except InvalidSavepoint:
         raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidSavepoint(f"its manifest cannot be read: {type(error).__name__}") from None
     if not manifest.directories:
         raise InvalidSavepoint("its manifest has no log directory")
@@ -94,6 +101,20 @@ def _files(rows: Sequence[Any]) -> Iterator[SavedFile]:
         if size_bytes < 0 or not 0 <= crc < 2**32 or not 0 <= modified_ms < _MOST_MS:
             raise InvalidSavepoint(f"its manifest has numbers that no file has: {path[:300]!a}")
         yield SavedFile(path, size_bytes, crc, modified_ms)
+
+
+def _advances(value: Mapping[str, Sequence[Any]]) -> Advances:
+    found: dict[str, list[tuple[int, int]]] = {}
+    for scope, advances in value.items():
+        found[scope] = [(at_ms, by_ms) for at_ms, by_ms in advances]
+        numbers = [each for advance in found[scope] for each in advance]
+        if scope not in SCOPES or len(numbers) > 2 * MOST_ADVANCES or not all(map(_is_time, numbers)):
+            raise InvalidSavepoint("its manifest has no sound clocks")
+    return found
+
+
+def _is_time(number: object) -> bool:
+    return type(number) is int and 0 < number < 1000 * _MOST_MS
 
 
 def _check_paths(manifest: Manifest) -> None:

@@ -37,18 +37,16 @@ from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_cut import LogCut, write_cut
 
 from .errors import SavepointRefused
-from .node_cut import TURN_S, DirectoryCut, NodeCut, cut_node, has_snapshots, parts_of, roll_large
+from .node_cut import TURN_S, DirectoryCut, NodeCut, cut_node, has_metadata, parts_of, roll_large
 
 _ATTEMPTS = 20
 _ROUNDS_IN_THREADS = 5
 """A log that loses segments again and again is copied on the event loop in the end: then it cannot."""
 
-CutBack: TypeAlias = Callable[[Sequence[Path]], None]
+Rewind: TypeAlias = Callable[[Sequence[Path]], None]
 """Cuts copies back to a moment before, in a thread. Raises SavepointRefused, OSError, StorageError."""
-Rewind: TypeAlias = Callable[[], CutBack]
-"""Returns what cuts copies back that have just been made: by then it is known what befell the logs meanwhile. On the
-event loop. Raises SavepointRefused.
-"""
+Rewinding: TypeAlias = Callable[[], Rewind]
+"""Gives what cuts back copies of the node as it is by now, on its event loop. Raises SavepointRefused."""
 
 _disk = UnsyncedDisk()
 
@@ -69,14 +67,16 @@ class _Copy:
         return (partition_metadata.FILE_NAME,)
 
 
-async def copy_node(node: Node | None, targets: Sequence[Path], rewind: Rewind | None = None) -> NodeCut:
+async def copy_node(node: Node | None, targets: Sequence[Path], rewinding: Rewinding | None = None) -> NodeCut:
     """Write the log directories of a running node, as they are at one moment after the call, into others that are not
-    there yet: one for each of `directory_paths`, in that order. On the node's event loop. rewind: cuts the copies back.
+    there yet: one for each of `directory_paths`, in that order. On the node's event loop. rewinding: cuts them back.
 
     Raises SavepointRefused, OSError, StorageError; then nothing is left of the others.
     """
     parts, role = parts_of(node)
     threads = parts.node.threads
+    if rewinding is not None:
+        rewinding()  # what cannot be had is told before anything is copied
     try:
         for _ in range(_ATTEMPTS):
             if not await threads.run(_make, targets, parts):
@@ -87,9 +87,10 @@ async def copy_node(node: Node | None, targets: Sequence[Path], rewind: Rewind |
             copy = _Copy(cut, paths)
             await threads.run(_write_logs, copy)
             if await _renew(copy, parts):
+                rewind = None if rewinding is None else rewinding()  # retention and compaction went on until now
                 await threads.run(_write_rest, copy)
                 if rewind is not None:
-                    await threads.run(rewind(), targets)
+                    await threads.run(rewind, targets)
                 return cut
             await threads.run(_remove, targets)
     except BaseException:
@@ -135,7 +136,7 @@ async def _renew(copy: _Copy, parts: NodeParts) -> bool:
 
     A log whose copy is found to be as it should is done: whatever becomes of the log later does not reach the copy.
     """
-    if not has_snapshots(copy.cut, parts):
+    if not has_metadata(copy.cut, parts):
         return False
     due = list(copy.logs)
     for rounds in count():

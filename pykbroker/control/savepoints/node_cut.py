@@ -58,7 +58,7 @@ class NodeCut:
 def parts_of(node: Node | None) -> tuple[NodeParts, BrokerRole]:
     """Return the parts of a node that can be copied. Raises SavepointRefused."""
     parts = None if node is None else node.parts
-    if node is None or parts is None or not node.serves:
+    if node is None or parts is None or not node.serves or node.is_stopping:
         raise SavepointRefused("the node does not serve, and only what serves can be forked or saved")
     role, cluster = parts.broker_role, parts.node
     if (
@@ -123,9 +123,11 @@ def cut_node(parts: NodeParts, role: BrokerRole) -> NodeCut:
     )
 
 
-def has_snapshots(cut: NodeCut, parts: NodeParts) -> bool:
-    """Tell whether the metadata log still has the snapshots of the cut."""
-    return set(map(file_name, parts.node.raft.metadata_log.snapshots.ids)).issuperset(cut.snapshots)
+def has_metadata(cut: NodeCut, parts: NodeParts) -> bool:
+    """Tell whether the metadata log still begins where it did, and has the snapshots of the cut."""
+    metadata = parts.node.raft.metadata_log
+    has_snapshots = set(map(file_name, metadata.snapshots.ids)).issuperset(cut.snapshots)
+    return has_snapshots and metadata.log.log_start_offset == cut.metadata.start_offset
 
 
 def _logs(parts: NodeParts, role: BrokerRole) -> Iterator[Log]:

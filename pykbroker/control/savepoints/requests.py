@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -20,8 +21,10 @@ from pykbroker.server.runtime.threads import Threads
 from .errors import SavepointRefused
 
 if TYPE_CHECKING:
+    from pykbroker.control.clocks.clocks import Advances
+
     from .manifest import Manifest
-    from .node_copy import Rewind
+    from .node_copy import Rewinding
 
 CONTENT_TYPE: Final = "application/x-tar"
 _PORTION_BYTES: Final = 1 << 18
@@ -60,9 +63,11 @@ class Savepoints:
         self._is_sending = False
 
     @asynccontextmanager
-    async def download(self, rewind: Rewind | None = None) -> AsyncIterator[Download]:
+    async def download(
+        self, rewinding: Rewinding | None = None, advances: Advances = MappingProxyType({})
+    ) -> AsyncIterator[Download]:
         """Write a savepoint for the body, which sends it. Raises SavepointRefused, also while another one is being
-        sent: each takes the room of all that the node has. rewind: as for `save_node`.
+        sent: each takes the room of all that the node has. rewinding, advances: as for `save_node`.
         """
         # Each node with control has this module, and few are asked: the start does not wait for the others.
         from pykbroker.server.quorum.formatting import directory_paths
@@ -81,7 +86,7 @@ class Savepoints:
         try:
             place = directory_beside(directory_paths(parts.node.config))
             path = await threads.run(resources.enter_context, place) / "savepoint"
-            manifest = await save_node(node, path, rewind)
+            manifest = await save_node(node, path, rewinding, advances=advances)
             yield Download(await threads.run(_open_unnamed, path, resources), manifest, threads)
         finally:
             self._is_sending = False

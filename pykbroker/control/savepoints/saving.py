@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import trio
 
 from pykbroker.config import BrokerConfig
+from pykbroker.control.clocks.clocks import Advances
 from pykbroker.server.node.node import Node
 from pykbroker.server.quorum.formatting import directory_paths
 from pykbroker.server.runtime.ephemeral_directories import OWNER_FILE
 from pykbroker.storage.files.errors import StorageError
 
 from .archive import read_manifest, unpack_archive, write_archive
-from .errors import SavepointRefused
+from .errors import SavepointRefused, one_line
 from .manifest import Manifest
-from .node_copy import Rewind, copy_node
+from .node_copy import Rewinding, copy_node
 from .node_cut import parts_of
 from .volumes import directory_beside
 
@@ -27,9 +29,15 @@ _NOBODYS = (OWNER_FILE, "lost+found")
 """Names that an empty log directory may have."""
 
 
-async def save_node(node: Node | None, path: Path, rewind: Rewind | None = None) -> Manifest:
+async def save_node(
+    node: Node | None,
+    path: Path,
+    rewinding: Rewinding | None = None,
+    *,
+    advances: Advances = MappingProxyType({}),
+) -> Manifest:
     """Write the state of a running node, as it is at one moment after the call, into a file, which is replaced. On the
-    node's event loop. rewind: makes it that of a moment before.
+    node's event loop. rewinding: makes it that of a moment before. advances: those of its clocks.
 
     Raises SavepointRefused.
     """
@@ -40,13 +48,11 @@ async def save_node(node: Node | None, path: Path, rewind: Rewind | None = None)
     try:
         directory = await threads.run(resources.enter_context, directory_beside(paths))
         targets = [directory / str(number) for number in range(len(paths))]
-        cut = await copy_node(node, targets, rewind)
-        archive = partial(
-            write_archive, path, targets, node_id=cut.node_id, cluster_id=cut.cluster_id, created_ms=clock.now_ms()
-        )
+        cut = await copy_node(node, targets, rewinding)
+        archive = partial(write_archive, path, targets, cut.node_id, cut.cluster_id, clock.now_ms(), advances)
         return await threads.run(archive)
     except (OSError, StorageError) as error:
-        raise SavepointRefused(f"the savepoint {path} cannot be written: {_one_line(error)}") from None
+        raise SavepointRefused(f"the savepoint {path} cannot be written: {one_line(error)}") from None
     finally:
         with trio.CancelScope(shield=True):
             await threads.run(resources.close)
@@ -57,7 +63,7 @@ def node_id_of(path: Path) -> int:
     try:
         return read_manifest(path).node_id
     except OSError as error:
-        raise SavepointRefused(f"the savepoint {path} cannot be read: {_one_line(error)}") from None
+        raise SavepointRefused(f"the savepoint {path} cannot be read: {one_line(error)}") from None
 
 
 def unpack(path: Path, config: BrokerConfig, *, durably: bool) -> Manifest:
@@ -80,7 +86,7 @@ def unpack(path: Path, config: BrokerConfig, *, durably: bool) -> Manifest:
             if not any(directory.iterdir()):
                 directory.rmdir()
         if isinstance(error, OSError | StorageError):
-            raise SavepointRefused(f"the savepoint {path} cannot be unpacked: {_one_line(error)}") from None
+            raise SavepointRefused(f"the savepoint {path} cannot be unpacked: {one_line(error)}") from None
         raise
 
 
@@ -97,7 +103,3 @@ def _check(manifest: Manifest, path: Path, config: BrokerConfig, directories: Se
     for directory in directories:
         if directory.exists() and not set(os.listdir(directory)) <= set(_NOBODYS):
             raise SavepointRefused(f"the log directory {directory} is not empty: a savepoint begins in an empty one")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

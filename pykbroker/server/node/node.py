@@ -98,6 +98,10 @@ class Node:
         """Ask for a clean shutdown, also while it waits for its quorum; `run` returns when it is done."""
         self._stopping.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
     async def run(self, *, task_status: trio.TaskStatus[NodeReady] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `stop`. Raises NeverServed, StartupError or StorageError, possibly in a group."""
         threads = self._environment.threads
