@@ -77,17 +77,21 @@ def _callback(operation: Operation) -> Any:
     @click.pass_context
     def callback(context: click.Context, /, **given: Any) -> None:
         output = given.pop("output", None)
-        arguments = {name: _value(value) for name, value in given.items() if value is not None}
+        kinds = {each.name: each.kind for each in operation.parameters}
+        arguments = {name: _value(kinds[name], value) for name, value in given.items() if value is not None}
         _run(context.find_object(ControlTarget), operation, arguments, output)
 
     return callback
 
 
-def _value(given: Any) -> Any:
+def _value(kind: Kind, given: Any) -> Any:
     """Return a flag's value as JSON has it."""
-    if hasattr(given, "read"):
-        return given.read()
-    if isinstance(given, str) and given.startswith("{"):
+    if kind is Kind.FILE:
+        try:
+            return given.read()
+        except UnicodeDecodeError:
+            raise CommandFailed(f"{given.name} is no text in UTF-8") from None
+    if kind is Kind.ANY and given.startswith("{"):
         try:
             return json.loads(given)
         except ValueError as error:
@@ -103,7 +107,11 @@ def _run(target: ControlTarget | None, operation: Operation, arguments: Mapping[
         client = target.client()
         if operation.is_stream:
             with ExitStack() as stack:
-                client.save(operation, arguments, _file(stack, output))
+                parts = client.parts(operation, arguments)
+                next(parts)  # a file stays as it is where there is nothing to put into it
+                file = _file(stack, output)
+                for part in parts:
+                    file.write(part)
         else:
             click.echo(_text(client.ask(operation, arguments)))
     except BrokenPipeError:

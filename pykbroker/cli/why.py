@@ -78,6 +78,11 @@ def command(
     is_json: bool,
 ) -> None:
     """Say why a group, a consumer, a last stable offset or a throttle is as it is."""
+    given = click.core.ParameterSource.COMMANDLINE
+    if ctl is not None and context.get_parameter_source("bootstrap_server") is given:
+        if context.get_parameter_source("ctl") is given:
+            raise CommandFailed("--ctl and --bootstrap-server exclude each other")
+        ctl = None  # a flag wins over the environment
     control = None if ctl is None else ControlTarget(ctl, token_file)
     context.obj = _Where(bootstrap_server, command_config, control, is_json)
 
@@ -110,7 +115,7 @@ def _ask_control(target: ControlTarget, name: str, arguments: Mapping[str, Any],
     from pykbroker.control.http.asking import ControlFailed
     from pykbroker.control.http.operations import operation
 
-    given = {key: value for key, value in arguments.items() if value not in (None, "")}
+    given = {key: value for key, value in arguments.items() if value is not None}
     try:
         answer = target.client().ask(operation(f"why {name}"), given)
     except ControlFailed as error:

@@ -302,3 +302,40 @@ def test_a_savepoint_is_as_of_an_entry_of_the_journal(started: str, place: Place
     refused = ctl(*flags, "1000000")
     assert refused.exit_code == 1
     assert "the journal has no #1000000" in refused.output
+
+
+def test_a_text_may_look_like_json(started: str) -> None:
+    assert run(started, "faults", "add", "--api", "Fetch", "--delay", "1s", "--name", "{slow}")["name"] == "{slow}"
+    assert run(started, "faults", "remove", "{slow}")["name"] == "{slow}"
+    assert run(started, "why", "group", "{g}")["group"] == "{g}"
+
+
+def test_a_file_stays_as_it_is_where_nothing_is_saved(started: str, place: Place) -> None:
+    file = place.directory / "seeded.savepoint"
+    file.write_text("of before")
+    assert ctl("--ctl", started, "savepoint", "save", "--output", str(file), "--at", "1000000").exit_code == 1
+    assert file.read_text() == "of before"
+
+
+def test_bad_arguments_are_one_line(started: str, place: Place) -> None:
+    script = place.directory / "faults.toml"
+    script.write_bytes(b"\xff")
+    for arguments, message in [
+        (("faults", "load", str(script)), f"{script} is no text in UTF-8"),
+        (("why", "group", ""), "name a group"),
+        (("faults", "remove", "\udcff"), "there is no fault '\ufffd'"),
+        (("why", "throttle", "--client-id", "\udcff", "--user", ""), ""),
+    ]:
+        done = ctl("--ctl", started, *arguments)
+        assert (done.exit_code, done.output) == (1, f"Error: {message}\n") or not message, done.output
+        assert done.exit_code == (1 if message else 0), done.output
+    done = CliRunner().invoke(main, ["why", "--ctl", started, "group", ""])
+    assert (done.exit_code, done.output) == (1, "Error: name a group\n")
+
+
+def test_a_crash_goes_on_when_its_client_has_left(place: Place) -> None:
+    with place.start("--ctl-port", "0") as process:
+        host, _, port = address_of(process).rpartition(":")
+        with closing(socket.create_connection((host, int(port)), timeout=TIMEOUT_S)) as client:
+            client.sendall(b"POST /node/crash HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        assert process.wait(TIMEOUT_S) == -signal.SIGKILL

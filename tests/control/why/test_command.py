@@ -98,6 +98,7 @@ def test_a_quota(why: Why, broker: Broker, name: str) -> None:
         (["lso", "t", "x"], "Invalid value"),
         (["group"], "Missing argument"),
         (["grup"], "No such command"),
+        (["--ctl", "127.0.0.1:1", "group", "g"], "--ctl and --bootstrap-server exclude each other"),
     ],
 )
 def test_mistakes_are_one_line(why: Why, words: list[str], complaint: str) -> None:
@@ -105,6 +106,11 @@ def test_mistakes_are_one_line(why: Why, words: list[str], complaint: str) -> No
     assert refused.exit_code == 1
     assert complaint in refused.output
     assert len(refused.output.splitlines()) == 1
+
+
+def test_a_broker_that_is_named_wins_over_the_environment(why: Why, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYKBROKER_CTL", "127.0.0.1:1")
+    assert why("group", name).output == f"There is no group {name}.\n"
 
 
 def test_whoever_answers_is_printed_alike(broker: Broker, name: str, capsys: pytest.CaptureFixture[str]) -> None:
