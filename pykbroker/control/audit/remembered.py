@@ -15,6 +15,8 @@ class Remembered(Generic[KeyT, ValueT]):
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self.has_forgotten = False
+        """Entries have given way."""
         self._entries: OrderedDict[KeyT, ValueT] = OrderedDict()
 
     def __len__(self) -> int:
@@ -38,6 +40,7 @@ class Remembered(Generic[KeyT, ValueT]):
         self._entries.move_to_end(key)
         if len(self._entries) > self._most:
             self._entries.popitem(last=False)
+            self.has_forgotten = True
 
     def forget(self, key: KeyT) -> ValueT | None:
         """Take an entry out, and return it; None where there is none."""
