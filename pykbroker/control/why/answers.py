@@ -4,9 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from . import text
+
+GETS_NOTHING: Final = (
+    "topic-does-not-exist",
+    "partition-does-not-exist",
+    "not-authorized",
+    "no-leader",
+    "no-such-group",
+    "no-coordinator",
+    "coordinated-elsewhere",
+    "no-members",
+    "group-rebalances",
+    "not-subscribed",
+    "not-assigned",
+    "led-elsewhere",
+    "throttled",
+    "offset-out-of-range",
+    "no-fetch",
+    "behind-last-stable-offset",
+    "behind-high-watermark",
+    "offset-reset",
+    "not-told",
+    "end-of-log",
+    "reads",
+)
+"""The reasons of partitions, the gravest first: that of the gravest one is the consumer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
+
+from .wording import moment
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -112,9 +113,7 @@ def _assignment(assignment: Json) -> str:
 
 
 def _moment(timestamp_ms: int) -> str:
-    if timestamp_ms < 0:
-        return _NONE
-    return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+    return _NONE if timestamp_ms < 0 else moment(timestamp_ms)
 
 
 def _ago(ms: int | None) -> str:

@@ -16,6 +16,7 @@ from pykbroker.protocol.messages.fetch import FetchRequest
 from pykbroker.replication.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, TOPIC_IDS_SINCE_VERSION, PartitionAnswers
 
 from ..network.handlers import ConnectionState
+from ..network.transport import Transport
 
 MOST_CLIENTS: Final = 1_000
 MOST_PARTITIONS: Final = 50_000
@@ -47,7 +48,7 @@ class FetchedPartition:
 
 @dataclass(slots=True)
 class FetchingClient:
-    """A connection by which a client fetches.
+    """A connection by which a client fetches. transport: None in tests without one.
 
     current: the partitions that the newest Fetch is about. former: those that it has left out. last_ms: when the newest
     one came. waiting: how many of its fetches wait for records now. throttled_until_ms: until when a quota has held
@@ -57,6 +58,7 @@ class FetchingClient:
     client_id: str
     host: str
     principal: str
+    transport: Transport | None = None
     current: dict[_Place, FetchedPartition] = field(default_factory=dict)
     former: dict[_Place, FetchedPartition] = field(default_factory=dict)
     last_ms: int = 0
@@ -64,6 +66,11 @@ class FetchingClient:
     is_read_committed: bool = False
     throttled_until_ms: int | None = None
     number: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the client has not closed the connection, as far as this end hears of it."""
+        return self.transport is None or not self.transport.has_peer_left()
 
     @property
     def size(self) -> int:
@@ -153,7 +160,8 @@ class FetchSightings:
         client_id = ("" if header is None else header.client_id or "")[:_NAME_CHARACTERS]
         client = connection.fetching
         if not isinstance(client, FetchingClient) or client.client_id != client_id:
-            client = FetchingClient(client_id, connection.client_address, connection.principal[:_NAME_CHARACTERS])
+            principal = connection.principal[:_NAME_CHARACTERS]
+            client = FetchingClient(client_id, connection.client_address, principal, connection.transport)
             client.number = next(self._numbers)
             connection.fetching = client
         if self._clients.pop(client.number, None) is not None:

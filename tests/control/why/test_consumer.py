@@ -296,6 +296,39 @@ def test_records_that_not_every_replica_has(name: str) -> None:
         assert (partition.position, partition.high_watermark, partition.log_end_offset) == (1, 1, 2)
 
 
+def test_clients_that_look_alike_and_fare_differently(broker: Broker, clients: Clients, topic: str, name: str) -> None:
+    broker.topic(topic).produce(b"a", partition=0)
+    paused, reading = clients.confluent(f"{name}-1", [topic]), clients.confluent(f"{name}-2", [topic])
+    for each in (paused, reading):
+        polled(each, lambda each=each: bool(each.assignment()))  # type: ignore[misc]
+        eventually(
+            lambda each=each: (each.poll(0.01), broker.why.consumer(f"{name}-1", topic=topic, partition=0))[1],  # type: ignore[misc]
+            lambda it: it.reason == "end-of-log",
+        )
+    paused.pause(paused.assignment())
+
+    answer = eventually(
+        lambda: (reading.poll(0.01), broker.why.consumer(f"{name}-1", topic=topic, partition=0))[1],
+        lambda it: it.reason == "not-told",
+    )
+    assert answer.verdict.startswith("2 connections of client app at 127.0.0.1 have fetched ")
+    assert any("has sent no Fetch" in fact for fact in answer.facts)
+
+    reading.close()
+    answer = broker.why.consumer(f"{name}-1", topic=topic, partition=0)
+    assert answer.reason == "no-fetch", answer
+
+
+def test_a_client_that_has_gone_without_a_word(broker: Broker, topic: str, name: str) -> None:
+    broker.topic(topic).produce(b"a", partition=0)
+    with ExitStack() as closing:
+        consumer = Clients(broker, closing).python(client_id=name)
+        consumer.assign([PythonPartition(topic, 0)])
+        assert consumer.poll(30_000)
+    answer = eventually(lambda: broker.why.consumer(client_id=name), lambda it: it.reason == "no-fetch")
+    assert answer.verdict.endswith("and has closed its connection.")
+
+
 def test_a_question_without_a_group_or_a_client_is_refused(broker: Broker) -> None:
     with pytest.raises(BadQuestion, match="name a group"):
         broker.why.consumer()

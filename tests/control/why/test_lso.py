@@ -83,3 +83,14 @@ def test_a_hanging_transaction_is_told_with_the_command_that_ends_it() -> None:
         command = shlex.split(open_one.command.replace("HOST:PORT", own.bootstrap_servers))
         subprocess.run([sys.executable, "-m", *command], check=True, timeout=60)
         assert own.why.lso("t", 0).reason == "nothing-holds-it"
+
+
+def test_a_timestamp_that_no_calendar_has(broker: Broker, clients: Clients, name: str) -> None:
+    topic = broker.create_topic(name, configs={"message.timestamp.after.max.ms": 2**63 - 1})
+    producer = clients.producer(transactional_id=name)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"a", timestamp=10**17)
+    producer.flush(30)
+    assert "has the timestamp 100000000000000000 ms." in str(broker.why.lso(name))
+    producer.abort_transaction(30)
