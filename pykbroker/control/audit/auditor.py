@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.schema import NO_UUID, Message
 
 from .batch_headers import end_of_records
@@ -131,6 +132,8 @@ class Auditor:
         match asked.api_key:
             case ApiKey.FETCH:
                 for place, partition in self._partitions(answer.responses, "partition_index"):
+                    if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                        self._fetches.was_out_of_range(asked.who, place)
                     records = partition.records
                     end = end_of_records(records) if records else None
                     self._fetches.got(asked.number, asked.who, place, end, partition.log_start_offset)
@@ -181,10 +184,11 @@ class Auditor:
         key = group, place
         before = self._committed.get(key)
         self._committed.put(key, offset)
+        is_reset = self._fetches.take_out_of_range(who, place)
         if before is None or offset == before:
             return
         if offset < before:
-            if is_member:
+            if is_member and not is_reset:
                 self._find(
                     Kind.REWIND,
                     f"{who} has committed {offset} for {place} in group {group}, where {before} was committed: "

@@ -39,6 +39,7 @@ class Fetches:
         self._newcomers: Remembered[Who, bool] = Remembered(MOST_CLIENTS)
         """Whether the audit has seen all of the client's connections so."""
         self._log_starts: Remembered[Place, int] = Remembered(MOST_RANGES_KEPT)
+        self._out_of_range: Remembered[tuple[Who, Place], bool] = Remembered(MOST_RANGES_KEPT)
 
     def came(self, connection: int, who: Who) -> None:
         """Note that a client opens a connection, with ApiVersions."""
@@ -66,6 +67,14 @@ class Fetches:
             sent.ranges.add(0, end if position is None else position)
         if position is not None:
             sent.ranges.add(position, end)
+
+    def was_out_of_range(self, who: Who, place: Place) -> None:
+        """Note that a client has to begin elsewhere: the log does not have what it asked for, or not any more."""
+        self._out_of_range.put((who, place), True)
+
+    def take_out_of_range(self, who: Who, place: Place) -> bool:
+        """Tell whether the client had to begin elsewhere since the last call."""
+        return bool(self._out_of_range.forget((who, place)))
 
     def first_missing(self, who: Who, place: Place, first: int, end: int) -> tuple[int, int] | None:
         """Return the first offsets in `[first, end)` that the client was never sent.

@@ -37,7 +37,7 @@ async def why_group(sources: Sources, group_id: str) -> GroupAnswer:
     broker, shard = found
     group = shard.groups.get(group_id)
     if group is None:
-        verdict = f"There is no group {printable(group_id)}: nobody has joined it, and it has no committed offsets."
+        verdict = f"There is no group {printable(group_id)}: it has neither members nor committed offsets."
         return GroupAnswer(
             verdict=verdict, reason="no-such-group", facts=denials, group=group_id, coordinator=broker.node_id
         )

@@ -275,6 +275,18 @@ def test_a_commit_backwards_is_found(wire: Wire) -> None:
     assert "has committed 4 for orders-0 in group billing, where 10 was committed" in wire.text
 
 
+def test_a_log_that_has_lost_its_end_sends_its_readers_back(wire: Wire) -> None:
+    wire.fetches(APP, 0, 10)
+    wire.commits(APP, 10)
+    got = made(fetch.PartitionData, partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, log_start_offset=-1)
+    responses = [made(fetch.FetchableTopicResponse, topic=TOPIC, partitions=[got])]
+    wire.exchange(APP, ApiKey.FETCH, made(fetch.FetchRequest), made(fetch.FetchResponse, responses=responses))
+    wire.commits(APP, 4)
+    assert wire.found == []
+    wire.commits(APP, 3)
+    assert wire.found == [Kind.REWIND]
+
+
 def test_offsets_that_are_gone_are_no_measure(wire: Wire) -> None:
     wire.commits(APP, 10)
     gone = made(group_admin.DeletableGroupResult, group_id=GROUP)
