@@ -17,14 +17,14 @@ import click
 from pykbroker.control.http.operation import Kind, Operation, Parameter
 from pykbroker.control.http.operations import OPERATIONS
 
-from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .command import ClientCommand, ClientGroup, CommandFailed, forget_stdout, one_line
 from .control_target import ControlTarget
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9644"
 _TYPES: Final = {Kind.WHOLE: click.INT, Kind.NUMBER: click.FLOAT, Kind.FILE: click.File("r", encoding="utf-8")}
 
 
-@click.group("ctl")
+@click.group("ctl", cls=ClientGroup)
 @click.option(
     "--ctl",
     "address",
@@ -47,7 +47,7 @@ def _add(operation: Operation) -> None:
     for name in names:
         inner = group.commands.get(name)
         if not isinstance(inner, click.Group):
-            inner = click.Group(name, help=f"{name.capitalize()} of a broker.")
+            inner = ClientGroup(name, help=f"{name.capitalize()} of a broker.")
             group.add_command(inner)
         group = inner
     options: list[click.Parameter] = [_option(operation, each) for each in operation.parameters]
@@ -64,7 +64,8 @@ def _option(operation: Operation, parameter: Parameter) -> click.Parameter:
         return click.Argument([parameter.name], type=_TYPES.get(parameter.kind, click.STRING), metavar=metavar)
     flag = f"--{parameter.name.replace('_', '-')}"
     if parameter.kind is Kind.FLAG:
-        return click.Option([flag, parameter.name], is_flag=True, default=None, help=parameter.help)
+        either = f"{flag}/--no-{flag.removeprefix('--')}"
+        return click.Option([either, parameter.name], is_flag=True, default=None, help=parameter.help)
     return click.Option(
         [flag, parameter.name],
         type=_TYPES.get(parameter.kind, click.STRING),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from .command import ClientCommand, CommandFailed, bootstrap_options, one_line
+from .command import ClientGroup, CommandFailed, bootstrap_options, one_line
 from .connect import run_on_cluster
 from .control_target import ControlTarget
 
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Asks a question by its name, with its arguments, and returns the answer as JSON. Raises ValueError."""
-
-
-class _WhyGroup(click.Group):
-    """Bad flags are one line and exit code 1, as with the other commands."""
-
-    command_class = ClientCommand
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except click.UsageError as error:
-            raise CommandFailed(error.format_message()) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +46,7 @@ class _Question:
     arguments: Mapping[str, Any]
 
 
-@click.group("why", cls=_WhyGroup)
+@click.group("why", cls=ClientGroup)
 @bootstrap_options
 @click.option(
     "--ctl",

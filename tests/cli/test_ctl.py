@@ -244,13 +244,20 @@ def test_a_crash_ends_the_process_and_loses_what_was_not_flushed(place: Place) -
             assert producer.flush(TIMEOUT_S) == 0
             if value == b"1":  # what is first in a log is flushed at once
                 until(lambda: run(control, "node", "state")["unflushed_bytes"] < len(b"1") + 61, "the first is flushed")
-        assert run(control, "node", "crash", "--lose-unflushed")["lost_bytes"] > 5000
+        assert run(control, "node", "crash")["lost_bytes"] > 5000
         assert process.wait(TIMEOUT_S) == -signal.SIGKILL
     with started() as (_, broker, _):
         consumer = Consumer({"bootstrap.servers": broker, "group.id": "g"})
         until(lambda: "t" in consumer.list_topics(timeout=TIMEOUT_S).topics, "the topic is there")
         assert consumer.get_watermark_offsets(TopicPartition("t", 0), TIMEOUT_S) == (0, 1)
         consumer.close()
+
+
+def test_a_crash_as_by_kill_loses_nothing_that_was_written(place: Place) -> None:
+    with place.start("--ctl-port", "0") as process:
+        control = address_of(process)
+        assert run(control, "node", "crash", "--no-lose-unflushed")["lost_bytes"] == 0
+        assert process.wait(TIMEOUT_S) == -signal.SIGKILL
 
 
 def test_a_savepoint_is_saved_and_another_broker_begins_with_it(started: str, place: Place) -> None:
@@ -331,6 +338,21 @@ def test_bad_arguments_are_one_line(started: str, place: Place) -> None:
         assert done.exit_code == (1 if message else 0), done.output
     done = CliRunner().invoke(main, ["why", "--ctl", started, "group", ""])
     assert (done.exit_code, done.output) == (1, "Error: name a group\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nope",), "No such command 'nope'."),
+        (("faults", "nope"), "No such command 'nope'."),
+        (("--bad",), "No such option '--bad'."),
+        (("--ctl",), "Option '--ctl' requires an argument."),
+        (("faults", "add", "--nth", "x"), "Invalid value for '--nth': 'x' is not a valid integer."),
+    ],
+)
+def test_bad_flags_and_commands_are_one_line(arguments: tuple[str, ...], message: str) -> None:
+    done = ctl(*arguments)
+    assert (done.exit_code, done.output.startswith(f"Error: {message}"), len(done.output.splitlines())) == (1, True, 1)
 
 
 def test_a_crash_goes_on_when_its_client_has_left(place: Place) -> None:
