@@ -6,11 +6,13 @@ Each command is one operation of `control.http.operations`, with its parameters 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import click
 
@@ -107,10 +109,9 @@ def _run(target: ControlTarget | None, operation: Operation, arguments: Mapping[
     try:
         client = target.client()
         if operation.is_stream:
-            with ExitStack() as stack:
-                parts = client.parts(operation, arguments)
-                next(parts)  # a file stays as it is where there is nothing to put into it
-                file = _file(stack, output)
+            parts = client.parts(operation, arguments)
+            next(parts)  # nothing is made where the operation is refused
+            with nullcontext(sys.stdout.buffer) if output is None else _whole_file(output) as file:
                 for part in parts:
                     file.write(part)
         else:
@@ -123,8 +124,24 @@ def _run(target: ControlTarget | None, operation: Operation, arguments: Mapping[
         raise CommandFailed(one_line(error)) from None
 
 
-def _file(stack: ExitStack, output: Path | None) -> BinaryIO:
-    return sys.stdout.buffer if output is None else stack.enter_context(output.open("wb"))
+@contextmanager
+def _whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is there as a whole or not at all, for its owner alone: it has what users log in with, or have
+    sent. Raises OSError.
+    """
+    if path.exists() and not path.is_file():  # a pipe, or a device
+        with path.open("wb") as file:
+            yield file
+        return
+    target = path.resolve()
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:100]}.", delete=False) as temporary:
+        try:
+            yield cast("BinaryIO", temporary)
+            temporary.flush()
+            os.replace(temporary.name, target)
+        except BaseException:
+            os.unlink(temporary.name)
+            raise
 
 
 def _text(answer: Any) -> str:
