@@ -30,8 +30,8 @@ _READ_TIMEOUT_S: Final = 120
 
 
 class ControlServer:
-    """A server of one broker's control. port: 0 for a free one, which is bound from now on. token: None where
-    nobody needs one. Raises StartupError for a port that is taken.
+    """A server of one broker's control. port: 0 for a free one. It is taken from now on: who connects waits until it is
+    served. token: None where nobody needs one. Raises StartupError for a port that is taken.
     """
 
     def __init__(self, control: Control, operations: Sequence[Operation], port: int, token: str | None = None) -> None:
@@ -42,6 +42,7 @@ class ControlServer:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._socket.bind((HOST, port))
+            self._socket.listen(_BACKLOG)  # a port that is bound alone may be taken by somebody else, who listens first
         except OSError as error:
             self._socket.close()
             raise StartupError(f"--ctl-port {port}: {error.strerror or error}") from None
@@ -49,7 +50,6 @@ class ControlServer:
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; started with `HOST:PORT`. Requests in hand end with it."""
         host, port = self._socket.getsockname()
-        self._socket.listen(_BACKLOG)
         config = Config()
         config.errorlog = logging.getLogger(f"{__name__}.http")
         config.errorlog.setLevel(logging.WARNING)

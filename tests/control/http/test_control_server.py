@@ -298,6 +298,22 @@ def test_a_port_that_is_taken_is_said() -> None:
             ControlServer(Control(), OPERATIONS, port)
 
 
+def test_a_port_is_taken_before_it_is_served() -> None:
+    with closing(socket.socket()) as free:
+        free.bind((HOST, 0))
+        port = free.getsockname()[1]
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            first = ControlServer(Control(), OPERATIONS, port)
+            with pytest.raises(StartupError, match="Address already in use"):
+                ControlServer(Control(), OPERATIONS, port)
+            await nursery.start(first.run)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
 def test_a_client_says_that_nobody_answers() -> None:
     with closing(socket.socket()) as free:
         free.bind((HOST, 0))
