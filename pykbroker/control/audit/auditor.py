@@ -65,10 +65,12 @@ class Asked:
 @dataclass(slots=True)
 class _Transaction:
     """The transactions of a transactional id. commits: offsets that its end commits, and by which member. groups: those
-    that it has ever committed offsets for.
+    that it has ever committed offsets for. beside: a group whose offsets its client has committed without it, while the
+    one that is open has records.
     """
 
     who: Who
+    beside: str = ""
     commits: dict[tuple[str, Place], tuple[int, str]] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
 
@@ -260,7 +262,7 @@ class Auditor:
         transaction = self._transactions.get(transactional_id)
         if transaction is not None:
             transaction.commits = {}
-            self._outputs.forget(transaction.who)
+            self._closes(transaction, transactional_id)
 
     def _ends(self, asked: Asked, request: Any, answer: Any) -> None:
         if answer.error_code in NO_MEMBER:  # another producer has taken over
@@ -269,7 +271,7 @@ class Auditor:
         if answer.error_code or transaction is None:
             return
         commits, transaction.commits = transaction.commits, {}
-        self._outputs.forget(transaction.who)
+        self._closes(transaction, request.transactional_id)
         if request.committed:
             for (group, place), (offset, member) in commits.items():
                 who = self._members.get((group, member)) if member else None
@@ -288,7 +290,14 @@ class Auditor:
             return
         transactional_id = self._outputs.get(who) if who.is_named else None
         transaction = None if transactional_id is None else self._transactions.get(transactional_id)
-        if transaction is not None and not transaction.groups:
+        if transaction is not None:
+            transaction.beside = group
+
+    def _closes(self, transaction: _Transaction, transactional_id: str) -> None:
+        """A transaction has ended: now it is known whether it has offsets."""
+        who, group, transaction.beside = transaction.who, transaction.beside, ""
+        self._outputs.forget(who)
+        if group and not transaction.groups:
             self._find(
                 Kind.OUTSIDE,
                 f"{who} has committed offsets of group {group} while its transaction {transactional_id} was open, "

@@ -422,8 +422,19 @@ def test_offsets_beside_an_open_transaction_of_the_same_client_are_found(wire: W
     wire.fetches(APP, 0, 10)
     wire.sends(APP, producer_id=4, transactional_id="copies")
     wire.commits(APP, 10)
+    assert wire.found == []  # its offsets may come yet, and these may be those of another group
+    wire.ends_transaction(APP, committed=True)
     assert wire.found == [Kind.OUTSIDE]
     assert "while its transaction copies was open" in wire.text
+
+
+def test_a_client_that_has_a_group_beside_its_transactions_is_good(wire: Wire) -> None:
+    wire.sends(APP, producer_id=4, transactional_id="copies")
+    wire.commits(APP, 10)
+    request = made(transactions.TxnOffsetCommitRequest, transactional_id="copies", group_id="of-copies", topics=[])
+    wire.exchange(APP, ApiKey.TXN_OFFSET_COMMIT, request, made(transactions.TxnOffsetCommitResponse, topics=[]))
+    wire.ends_transaction(APP, committed=True)
+    assert wire.found == []
 
 
 def test_a_transaction_that_has_ended_is_no_finding(wire: Wire) -> None:
