@@ -333,8 +333,8 @@ class _Partitions:
         if committed == end:
             return "end-of-log", f"Group {name} has committed {place} to its end at {end}."
         if committed >= stable:
-            words = f"{end - stable} more are behind the last stable offset, which read_committed does not pass"
-            return "behind-last-stable-offset", f"Group {name} has committed {place} to {committed}: {words}."
+            words = f"the last stable offset is {stable}: read_committed does not pass it, though the end is {end}"
+            return "behind-last-stable-offset", f"Group {name} has committed {place} to {committed}, and {words}."
         behind = (
             f"Group {name} has committed {place} to {committed}, {counted(end - committed, 'offset')} before its end"
         )

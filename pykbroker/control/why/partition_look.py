@@ -343,8 +343,8 @@ class PartitionLook:
             held = await why_lso(self._sources, self._topic, self._index)
             self._facts += (held.verdict, *held.facts)
             verdict = (
-                f"{who} reads committed records alone, and waits at the last stable offset {stable} of {self._place}: "
-                f"{high_watermark - stable} more stand before the high watermark."
+                f"{who} reads committed records alone, and waits at the last stable offset {stable} of {self._place}, "
+                f"{counted(high_watermark - stable, 'offset')} before the high watermark."
             )
             return "behind-last-stable-offset", verdict
         if position >= high_watermark and high_watermark < end:
