@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from typing import Any, ClassVar, Final
 
 from . import text
@@ -53,6 +54,8 @@ class Answer:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None  # JSON has no number for it
     if isinstance(value, (str, int, float)) or value is None:
         return value
     if isinstance(value, Mapping):

@@ -89,7 +89,8 @@ def _of_throttle(answer: Json) -> Iterator[tuple[str, list[list[str]]]]:
     rows = [["QUOTA", "OF", "LIMIT", "RATE", "THROTTLED FOR"]]
     for each in answer["quotas"]:
         rate = _NONE if each["rate"] is None else f"{each['rate']:.1f}"
-        rows.append([each["key"], each["entity"], f"{each['limit']:g}", rate, f"{each['throttle_ms']} ms"])
+        limit = _NONE if each["limit"] is None else f"{each['limit']:g}"
+        rows.append([each["key"], each["entity"], limit, rate, f"{each['throttle_ms']} ms"])
     yield "Quotas", rows
 
 
