@@ -6,7 +6,7 @@ the records, nobody sees: a record that was fetched counts as read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,8 +25,9 @@ from .who import Place, Who, of_client_at
 MOST_OFFSETS: Final = 50_000
 MOST_MEMBERS: Final = 10_000
 MOST_TRANSACTIONS: Final = 5_000
-MOST_COMMITS_PENDING: Final = 10_000
-"""In one transaction."""
+MOST_COMMITS_PENDING: Final = 50_000
+"""In all transactions that are open."""
+MOST_GROUPS_OF_ONE: Final = 100
 
 AUDITED: Final = frozenset(
     {
@@ -97,6 +98,8 @@ class Auditor:
         self._of_members: Remembered[tuple[str, int], bool] = Remembered(MOST_MEMBERS)
         """By group and connection: a member has asked by it."""
         self._transactions: Remembered[str, _Transaction] = Remembered(MOST_TRANSACTIONS)
+        self._pending = 0
+        """Commits in all transactions that are open."""
         self._in_transactions: Remembered[str, str] = Remembered(MOST_OFFSETS)
         """By group: the transactional id that has committed offsets for it."""
         self._outputs: Remembered[Who, str] = Remembered(MOST_TRANSACTIONS)
@@ -240,7 +243,8 @@ class Auditor:
         group = request.group_id
         who = self._members.get((group, request.member_id)) if request.member_id else None
         transaction = self._transaction(asked.who, request.transactional_id)
-        transaction.groups.add(group)
+        if len(transaction.groups) < MOST_GROUPS_OF_ONE:
+            transaction.groups.add(group)
         self._in_transactions.put(group, request.transactional_id)
         offsets = dict(self._partitions(request.topics, "partition_index"))
         for place, partition in self._partitions(answer.topics, "partition_index"):
@@ -250,7 +254,8 @@ class Auditor:
             if partition.error_code in NO_MEMBER:  # with others the transaction is aborted, and begun again
                 member, error, offset = request.member_id, partition.error_code, wanted.committed_offset
                 self._refusals.refused(Refusal(asked.number, who or asked.who, group, member, place, offset, error))
-            elif not partition.error_code and len(transaction.commits) < MOST_COMMITS_PENDING:
+            elif not partition.error_code and self._pending < MOST_COMMITS_PENDING:
+                self._pending += (group, place) not in transaction.commits
                 transaction.commits[group, place] = wanted.committed_offset, request.member_id
 
     def _begins_anew(self, request: Any, answer: Any) -> None:
@@ -261,7 +266,6 @@ class Auditor:
     def _gives_up(self, transactional_id: str) -> None:
         transaction = self._transactions.get(transactional_id)
         if transaction is not None:
-            transaction.commits = {}
             self._closes(transaction, transactional_id)
 
     def _ends(self, asked: Asked, request: Any, answer: Any) -> None:
@@ -270,8 +274,7 @@ class Auditor:
         transaction = self._transactions.get(request.transactional_id)
         if answer.error_code or transaction is None:
             return
-        commits, transaction.commits = transaction.commits, {}
-        self._closes(transaction, request.transactional_id)
+        commits = self._closes(transaction, request.transactional_id)
         if request.committed:
             for (group, place), (offset, member) in commits.items():
                 who = self._members.get((group, member)) if member else None
@@ -293,8 +296,10 @@ class Auditor:
         if transaction is not None:
             transaction.beside = group
 
-    def _closes(self, transaction: _Transaction, transactional_id: str) -> None:
-        """A transaction has ended: now it is known whether it has offsets."""
+    def _closes(self, transaction: _Transaction, transactional_id: str) -> Mapping[tuple[str, Place], tuple[int, str]]:
+        """Return the offsets of a transaction that has ended: now it is known whether it has any."""
+        commits, transaction.commits = transaction.commits, {}
+        self._pending -= len(commits)
         who, group, transaction.beside = transaction.who, transaction.beside, ""
         self._outputs.forget(who)
         if group and not transaction.groups:
@@ -304,9 +309,14 @@ class Auditor:
                 "which has records and no offsets: after an abort the inputs are lost, after a crash they come twice",
                 {"group": group, "host": who.host, "client_id": who.client_id, "transactional_id": transactional_id},
             )
+        return commits
 
     def _transaction(self, who: Who, transactional_id: str) -> _Transaction:
-        transaction = self._transactions.get_or(transactional_id, lambda: _Transaction(who))
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            transaction = _Transaction(who)
+            gone = self._transactions.put(transactional_id, transaction)
+            self._pending -= 0 if gone is None else len(gone.commits)
         transaction.who = who
         return transaction
 

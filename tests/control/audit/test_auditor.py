@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pykbroker.control.audit import fetches, findings
+from pykbroker.control.audit import auditor, fetches, findings
 from pykbroker.control.audit.auditor import Auditor
 from pykbroker.control.audit.findings import Kind
 from pykbroker.control.audit.who import Place, Who
@@ -99,12 +99,14 @@ class Wire:
         )
         self.exchange(who, ApiKey.OFFSET_FETCH, made(group_offsets.OffsetFetchRequest), answer)
 
-    def commits_in_transaction(self, who: Who, offset: int, member: str = "m", error: int = 0) -> None:
+    def commits_in_transaction(
+        self, who: Who, offset: int, member: str = "m", error: int = 0, transactional_id: str = "copies"
+    ) -> None:
         partition = made(transactions.TxnOffsetCommitRequestPartition, partition_index=0, committed_offset=offset)
         topic = made(transactions.TxnOffsetCommitRequestTopic, name=TOPIC, partitions=[partition])
         request = made(
             transactions.TxnOffsetCommitRequest,
-            transactional_id="copies",
+            transactional_id=transactional_id,
             group_id=GROUP,
             member_id=member,
             topics=[topic],
@@ -118,8 +120,10 @@ class Wire:
         request = made(transactions.InitProducerIdRequest, transactional_id="copies", keep_prepared_txn=keeps)
         self.exchange(who, ApiKey.INIT_PRODUCER_ID, request, made(transactions.InitProducerIdResponse))
 
-    def ends_transaction(self, who: Who, *, committed: bool, error: ErrorCode = ErrorCode.NONE) -> None:
-        request = made(transactions.EndTxnRequest, transactional_id="copies", committed=committed)
+    def ends_transaction(
+        self, who: Who, *, committed: bool, error: ErrorCode = ErrorCode.NONE, transactional_id: str = "copies"
+    ) -> None:
+        request = made(transactions.EndTxnRequest, transactional_id=transactional_id, committed=committed)
         self.exchange(who, ApiKey.END_TXN, request, made(transactions.EndTxnResponse, error_code=error))
 
     def sends(
@@ -399,6 +403,21 @@ def test_offsets_of_a_transaction_that_was_given_up_do_not_count(wire: Wire, end
     wire.commits_in_transaction(APP, 5)
     wire.ends_transaction(APP, committed=True)
     assert wire.found == []
+
+
+def test_the_offsets_of_open_transactions_are_so_many_in_all(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "MOST_COMMITS_PENDING", 2)
+    monkeypatch.setattr(auditor, "MOST_TRANSACTIONS", 3)
+    wire = Wire()
+    for number in range(10):
+        wire.commits_in_transaction(APP, 10, transactional_id=f"t{number}")
+        kept = sum(len(each.commits) for each in wire.auditor._transactions._entries.values())
+        assert 1 <= kept == wire.auditor._pending <= 2
+    wire.commits_in_transaction(APP, 10, transactional_id="one more")
+    wire.commits_in_transaction(APP, 11, transactional_id="one more")
+    wire.ends_transaction(APP, committed=True, transactional_id="one more")
+    wire.commits(APP, 5)
+    assert wire.found[:1] == [Kind.REWIND]
 
 
 def test_a_prepared_transaction_that_is_kept_counts(wire: Wire) -> None:
