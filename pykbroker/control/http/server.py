@@ -19,10 +19,13 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
 from pykbroker.control.control import Control
+from pykbroker.error_groups import first_of
 from pykbroker.server.runtime.startup_error import StartupError
 
 from .application import ControlApplication
 from .operation import Operation
+
+_log = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 1_000
@@ -63,6 +66,8 @@ class ControlServer:
             self._connections.add(stream)
             try:
                 await TCPServer(application, config, context, ConnectionState({}), cast("Any", stream))
+            except* Exception as group:  # some malformed requests are errors of Hypercorn, and the broker goes on
+                _log.warning("a connection to control has failed: %r", first_of(group))
             finally:
                 self._connections.discard(stream)
                 stream.socket.close()

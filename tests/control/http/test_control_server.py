@@ -289,6 +289,23 @@ def test_a_client_that_does_not_read_holds_up_no_end() -> None:
     trio.run(main)
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: A\r\n",
+        b"Upgrade: websocket\r\n",
+        b"\xff\r\n",
+    ],
+    ids=["HTTP/2", "WebSocket", "nothing"],
+)
+def test_a_request_that_makes_no_sense_ends_its_connection_alone(address: str, headers: bytes) -> None:
+    with closing(socket.create_connection(_pair(address), timeout=20)) as connection:
+        connection.sendall(b"GET /ask HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + b"\r\n")
+        while connection.recv(4096):
+            pass
+    assert ask(address, "/ask")[0] == 200
+
+
 def test_a_port_that_is_taken_is_said() -> None:
     with closing(socket.socket()) as taken:
         taken.bind((HOST, 0))
