@@ -360,7 +360,7 @@ class PartitionLook:
 
     def _at_the_end(self, sighting: Sighting, log: Partition, who: str) -> tuple[str, str]:
         position, start = sighting.fetched.offset, log.log.log_start_offset
-        first = sighting.fetched.first_offset
+        first = min(each.fetched.first_offset for each in self._of_client())  # also by a connection of before
         if self._asked.group is not None and self._committed is None and first > start:
             verdict = (
                 f"Group {printable(self._asked.group.group)} has no committed offset in {self._place}, and {who} began "

@@ -84,6 +84,23 @@ def test_a_group_that_begins_behind_the_records(broker: Broker, clients: Clients
     assert "client's auto.offset.reset" in answer.verdict
 
 
+def test_a_new_connection_goes_on_where_the_one_before_was(
+    broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    broker.topic(topic).produce(b"a", b"b", partition=0)
+    consumer = clients.confluent(name, [topic], client_id=name, reconnect_backoff_ms=10)
+    polled(consumer, lambda: consumer.position([TopicPartition(topic, 0)])[0].offset == 2)
+    with broker.faults.add(api="Fetch", client_id=name, nth=1, drop="before") as dropped:
+        dropped.wait_taken()
+    fetches = len(broker.requests("Fetch", client_id=name))
+
+    answer = eventually(
+        lambda: (consumer.poll(0.01), broker.why.consumer(name, topic=topic, partition=0))[1],
+        lambda it: it.reason == "end-of-log" and len(broker.requests("Fetch", client_id=name)) > fetches + 1,
+    )
+    assert answer.partitions[0].committed is None
+
+
 def test_nobody_subscribes_to_the_topic(broker: Broker, clients: Clients, topic: str, name: str) -> None:
     other = str(broker.create_topic(f"{name}-other"))
     consumer = clients.confluent(name, [other])
