@@ -300,6 +300,9 @@ class PartitionLook:
         if leader is None or leader.fetch_sightings is None:
             words = f"Fetches are not noted at broker {log.leader}"
             return "no-fetch", f"{words}: whether {who} reads {self._place} is unknown."
+        if leader.fetch_sightings.has_forgotten:
+            words = f"broker {log.leader} keeps fewer clients and partitions in mind than fetch there"
+            return "not-told", f"Whether {who} has fetched {self._place} is not known any more: {words}."
         group = self._asked.group
         if group is not None and group.rebalances:
             began = moment(group.rebalances[0].timestamp_ms)

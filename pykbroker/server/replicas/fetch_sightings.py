@@ -66,6 +66,8 @@ class FetchingClient:
     is_read_committed: bool = False
     throttled_until_ms: int | None = None
     number: int = 0
+    is_full: bool = False
+    """The client fetches more partitions than are noted."""
 
     @property
     def is_open(self) -> bool:
@@ -116,6 +118,7 @@ class FetchingClient:
         partition = self.current.get(place) or self.former.pop(place, None)
         if partition is None:
             if self.size >= _MOST_OF_ONE:
+                self.is_full = True
                 return
             partition = FetchedPartition(offset, now_ms, offset, now_ms)
         partition.offset, partition.named_ms = offset, now_ms
@@ -146,6 +149,8 @@ class FetchSightings:
         self._clients: dict[int, FetchingClient] = {}
         self._numbers = count(1)
         self._partitions = 0
+        self.has_forgotten = False
+        """Not all that has been fetched is here."""
 
     def begin(
         self,
@@ -169,7 +174,9 @@ class FetchSightings:
         client.begin(request, version, topic_name, now_ms)
         self._clients[client.number] = client  # the newest last
         self._partitions += client.size
+        self.has_forgotten |= client.is_full
         while len(self._clients) > MOST_CLIENTS or self._partitions > MOST_PARTITIONS:
+            self.has_forgotten = True
             self._partitions -= self._clients.pop(next(iter(self._clients))).size
         return client
 

@@ -16,6 +16,7 @@ from pykbroker.control.why.consumer import BadQuestion
 from pykbroker.security.acls.entry import AccessControlEntry
 from pykbroker.security.acls.operations import Operation, Permission
 from pykbroker.security.acls.resources import PatternType, ResourceType
+from pykbroker.server.replicas import fetch_sightings
 from pykbroker.testing import Broker, Cluster
 
 from .conftest import Clients, eventually, polled
@@ -334,6 +335,23 @@ def test_clients_that_look_alike_and_fare_differently(broker: Broker, clients: C
     reading.close()
     answer = broker.why.consumer(f"{name}-1", topic=topic, partition=0)
     assert answer.reason == "no-fetch", answer
+
+
+def test_a_consumer_that_more_others_have_followed_than_are_kept_in_mind(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_sightings, "MOST_CLIENTS", 1)
+    with Broker() as own, ExitStack() as closing:
+        clients = Clients(own, closing)
+        topic = own.create_topic(name)
+        clients.joined_python(topic, name)
+        other = clients.python(client_id="other")
+        other.assign([PythonPartition(topic, 0)])
+        assert other.poll(30_000)
+
+        answer = own.why.consumer(name)
+
+        assert (answer.reason, "is not known any more" in answer.verdict) == ("not-told", True), answer
 
 
 def test_a_client_that_has_gone_without_a_word(broker: Broker, topic: str, name: str) -> None:
