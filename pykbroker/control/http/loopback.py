@@ -13,10 +13,11 @@ class BadAddress(ValueError):
 
 
 def checked(address: str) -> str:
-    """Return `HOST:PORT`, of this machine. Raises BadAddress."""
-    host, _, port = address.rpartition(":")
+    """Return `HOST:PORT`, of this machine; it may be given as a URL. Raises BadAddress."""
+    place = address.removeprefix("http://").removesuffix("/")
+    host, _, port = place.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:6]) <= _MOST_PORT:
         raise BadAddress(f"'{address}' is no HOST:PORT")
     if host.strip("[]") not in LOOPBACK:
         raise BadAddress(f"control is on 127.0.0.1 alone, not on '{host}': ask it on its own machine")
-    return address
+    return place

@@ -147,6 +147,7 @@ def test_an_operation_has_what_path_query_and_body_say(address: str) -> None:
     given = {"place": "a/b c?&", "count": 3, "share": 0.5, "loudly": True}
     assert client.ask(ECHO, given) == given
     assert client.ask(ASK, {"count": 3, "share": 2, "loudly": False}) == {"count": 3, "share": 2.0, "loudly": False}
+    assert ControlClient(f"http://{address}/").ask(ASK, {}) == {}
 
 
 def test_the_root_tells_all_operations(address: str) -> None:
