@@ -1,4 +1,4 @@
-"""Commits that were refused to clients which are no members any more, or have missed a rebalance.
+"""Refusals of commits whose clients are no members any more, or have missed a rebalance.
 
 Who has missed a rebalance may have the partition still, and commit again: that is nothing. It is a finding where
 another member begins below what was to be committed, whichever comes first.
