@@ -65,11 +65,10 @@ async def flood(control: Control, arguments: Mapping[str, Any]) -> Any:
 
 
 async def leave(control: Control, arguments: Mapping[str, Any]) -> Any:
-    """Answer when the client has gone for certain."""
-    try:
-        await trio.sleep_forever()
-    finally:
-        return Farewell({}, lambda: _done.append("left"))  # noqa: B012 - as who shields what it does
+    """Answer when that is released, whether or not the client is there."""
+    with trio.CancelScope(shield=True):
+        await wait(control, arguments)
+        return Farewell({}, lambda: _done.append("left"))
 
 
 async def fail(control: Control, arguments: Mapping[str, Any]) -> Any:
@@ -262,10 +261,17 @@ def test_so_many_are_served_at_once_and_who_leaves_makes_room(address: str) -> N
     assert not any(event.is_set() for event in _waiting)
 
 
-def test_what_follows_an_answer_is_done_though_the_client_has_gone(address: str) -> None:
+def test_what_follows_an_answer_is_done_though_the_client_has_gone(address: str, loop: LoopThread) -> None:
+    async def release() -> None:
+        _waiting[0].set()
+
     _done.clear()
+    _waiting.clear()
     with closing(socket.create_connection(_pair(address), timeout=20)) as connection:
         connection.sendall(b"POST /leave HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        until(lambda: _waiting, "it is in hand")
+    assert ask(address, "/ask")[0] == 200  # by now it is known that the client has gone
+    loop.call(release)
     until(lambda: _done == ["left"], "it is done")
 
 
