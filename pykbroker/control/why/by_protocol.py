@@ -118,6 +118,11 @@ async def lso(cluster: Cluster, topic: str, index: int) -> LsoAnswer:
         key=lambda each: each.current_txn_start_offset,
     )
     transactions = tuple([await _open(cluster, at, each) for each in found[:_MOST_TRANSACTIONS]])
+    if any(each.is_hanging for each in transactions):
+        # One that has ended meanwhile seems to hang: its coordinator knows nothing of it any more.
+        still = {(each.producer_id, each.current_txn_start_offset) for each in await describe_producers(cluster, at)}
+        found = [each for each in found if (each.producer_id, each.current_txn_start_offset) in still]
+        transactions = tuple(each for each in transactions if (each.producer_id, each.first_offset) in still)
     reason, words = _held_by(transactions)
     return LsoAnswer(
         verdict=f"The last stable offset of {place} is {stable}, the high watermark {high}: {words}.",
