@@ -94,6 +94,6 @@ def _decoded(header: RequestHeader, answer: Sequence[Part]) -> Message | None:
     if isinstance(message, FetchResponse):
         for topic in message.responses:
             for partition in topic.partitions:
-                if partition.records:
+                if isinstance(partition.records, (bytes, memoryview)):
                     partition.records = last_batch(partition.records)
     return message

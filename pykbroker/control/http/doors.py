@@ -88,8 +88,10 @@ async def node_restore(control: Control, arguments: Arguments) -> Json:
 
 async def node_crash(control: Control, arguments: Arguments) -> Farewell:
     """The process is killed behind the answer, which has what was lost, also where the client leaves meanwhile."""
+    answer: Json = None
     with trio.CancelScope(shield=True):
-        return Farewell(await node_requests.crash(control, arguments), control.mishaps.kill_process)
+        answer = await node_requests.crash(control, arguments)
+    return Farewell(answer, control.mishaps.kill_process)
 
 
 async def savepoint_save(control: Control, arguments: Arguments) -> Stream:

@@ -59,7 +59,7 @@ class ControlServer:
         config.accesslog = None
         config.read_timeout = _READ_TIMEOUT_S
         config.include_server_header = False
-        application = wrap_app(self._application.asgi, config.wsgi_max_body_size, "asgi")
+        application = wrap_app(cast("Any", self._application.asgi), config.wsgi_max_body_size, "asgi")
         context = WorkerContext(None)
 
         async def serve(stream: trio.SocketStream) -> None:

@@ -7,7 +7,7 @@ What the wire does not tell is said to be unknown: a client that is paused and o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -172,7 +172,8 @@ class PartitionLook:
     async def _of_reading(self) -> tuple[str, str]:
         """Look at the client's fetches; where they may be of several clients, at all of them."""
         facts, looks = self._facts, []
-        for each in self._sightings or [None]:
+        candidates: Sequence[Sighting | None] = self._sightings or [None]
+        for each in candidates:
             self._sighting, self._facts = each, []
             looks.append((await self._of_fetch() or await self._of_position(), self._facts))
         reasons = {reason for (reason, _), _ in looks}
