@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
 import click
 
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 EXIT_INTERRUPTED = 130
+_HELP: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""Of a group that is asked for nothing; before click 8.2 that is no error."""
 
 
 class CommandFailed(click.ClickException):
@@ -42,6 +44,30 @@ class ClientCommand(click.Command):
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             raise self.failure(error.format_message()) from None
+
+
+class ClientGroup(click.Group):
+    """A group of commands whose bad flags and unknown commands are one line and exit code 1, as with a command."""
+
+    command_class = ClientCommand
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except _HELP:
+            raise
+        except click.UsageError as error:
+            raise CommandFailed(error.format_message()) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _HELP:
+            raise
+        except click.UsageError as error:
+            raise CommandFailed(error.format_message()) from None
 
 
 def bootstrap_options(function: Callable[P, T]) -> Callable[P, T]:

@@ -6,25 +6,27 @@ Each command is one operation of `control.http.operations`, with its parameters 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import click
 
 from pykbroker.control.http.operation import Kind, Operation, Parameter
 from pykbroker.control.http.operations import OPERATIONS
 
-from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .command import ClientCommand, ClientGroup, CommandFailed, forget_stdout, one_line
 from .control_target import ControlTarget
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9644"
 _TYPES: Final = {Kind.WHOLE: click.INT, Kind.NUMBER: click.FLOAT, Kind.FILE: click.File("r", encoding="utf-8")}
 
 
-@click.group("ctl")
+@click.group("ctl", cls=ClientGroup)
 @click.option(
     "--ctl",
     "address",
@@ -47,7 +49,7 @@ def _add(operation: Operation) -> None:
     for name in names:
         inner = group.commands.get(name)
         if not isinstance(inner, click.Group):
-            inner = click.Group(name, help=f"{name.capitalize()} of a broker.")
+            inner = ClientGroup(name, help=f"{name.capitalize()} of a broker.")
             group.add_command(inner)
         group = inner
     options: list[click.Parameter] = [_option(operation, each) for each in operation.parameters]
@@ -64,8 +66,8 @@ def _option(operation: Operation, parameter: Parameter) -> click.Parameter:
         return click.Argument([parameter.name], type=_TYPES.get(parameter.kind, click.STRING), metavar=metavar)
     flag = f"--{parameter.name.replace('_', '-')}"
     if parameter.kind is Kind.FLAG:
-        both = f"{flag}/--no-{flag[2:]}"
-        return click.Option([both, parameter.name], default=None, help=parameter.help)
+        either = f"{flag}/--no-{flag.removeprefix('--')}"
+        return click.Option([either, parameter.name], is_flag=True, default=None, help=parameter.help)
     return click.Option(
         [flag, parameter.name],
         type=_TYPES.get(parameter.kind, click.STRING),
@@ -78,17 +80,21 @@ def _callback(operation: Operation) -> Any:
     @click.pass_context
     def callback(context: click.Context, /, **given: Any) -> None:
         output = given.pop("output", None)
-        arguments = {name: _value(value) for name, value in given.items() if value is not None}
+        kinds = {each.name: each.kind for each in operation.parameters}
+        arguments = {name: _value(kinds[name], value) for name, value in given.items() if value is not None}
         _run(context.find_object(ControlTarget), operation, arguments, output)
 
     return callback
 
 
-def _value(given: Any) -> Any:
+def _value(kind: Kind, given: Any) -> Any:
     """Return a flag's value as JSON has it."""
-    if hasattr(given, "read"):
-        return given.read()
-    if isinstance(given, str) and given.startswith("{"):
+    if kind is Kind.FILE:
+        try:
+            return given.read()
+        except UnicodeDecodeError:
+            raise CommandFailed(f"{given.name} is no text in UTF-8") from None
+    if kind is Kind.ANY and given.startswith("{"):
         try:
             return json.loads(given)
         except ValueError as error:
@@ -103,8 +109,11 @@ def _run(target: ControlTarget | None, operation: Operation, arguments: Mapping[
     try:
         client = target.client()
         if operation.is_stream:
-            with ExitStack() as stack:
-                client.save(operation, arguments, _file(stack, output))
+            parts = client.parts(operation, arguments)
+            next(parts)  # nothing is made where the operation is refused
+            with nullcontext(sys.stdout.buffer) if output is None else _whole_file(output) as file:
+                for part in parts:
+                    file.write(part)
         else:
             click.echo(_text(client.ask(operation, arguments)))
     except BrokenPipeError:
@@ -115,8 +124,24 @@ def _run(target: ControlTarget | None, operation: Operation, arguments: Mapping[
         raise CommandFailed(one_line(error)) from None
 
 
-def _file(stack: ExitStack, output: Path | None) -> BinaryIO:
-    return sys.stdout.buffer if output is None else stack.enter_context(output.open("wb"))
+@contextmanager
+def _whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is there as a whole or not at all, for its owner alone: it has what users log in with, or have
+    sent. Raises OSError.
+    """
+    if path.exists() and not path.is_file():  # a pipe, or a device
+        with path.open("wb") as file:
+            yield file
+        return
+    target = path.resolve()
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:100]}.", delete=False) as temporary:
+        try:
+            yield cast("BinaryIO", temporary)
+            temporary.flush()
+            os.replace(temporary.name, target)
+        except BaseException:
+            os.unlink(temporary.name)
+            raise
 
 
 def _text(answer: Any) -> str:

@@ -9,23 +9,11 @@ from typing import Any
 import click
 
 from . import transaction_actions
-from .command import ClientCommand, CommandFailed, bootstrap_options
+from .command import ClientGroup, bootstrap_options
 from .connect import run_on_cluster
 
 CLIENT_ID = "transactions"
 DEFAULT_MAX_TIMEOUT_MINUTES = 15
-
-
-class _TransactionsGroup(click.Group):
-    """Bad flags are one line and exit code 1, as with the other commands."""
-
-    command_class = ClientCommand
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except click.UsageError as error:
-            raise CommandFailed(error.format_message()) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +22,7 @@ class _Where:
     command_config: Path | None
 
 
-@click.group("transactions", cls=_TransactionsGroup)
+@click.group("transactions", cls=ClientGroup)
 @bootstrap_options
 @click.pass_context
 def command(context: click.Context, bootstrap_server: str, command_config: Path | None) -> None:

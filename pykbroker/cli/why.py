@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from .command import ClientCommand, CommandFailed, bootstrap_options, one_line
+from .command import ClientGroup, CommandFailed, bootstrap_options, one_line
 from .connect import run_on_cluster
 from .control_target import ControlTarget
 
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Asks a question by its name, with its arguments, and returns the answer as JSON. Raises ValueError."""
-
-
-class _WhyGroup(click.Group):
-    """Bad flags are one line and exit code 1, as with the other commands."""
-
-    command_class = ClientCommand
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except click.UsageError as error:
-            raise CommandFailed(error.format_message()) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +46,7 @@ class _Question:
     arguments: Mapping[str, Any]
 
 
-@click.group("why", cls=_WhyGroup)
+@click.group("why", cls=ClientGroup)
 @bootstrap_options
 @click.option(
     "--ctl",
@@ -78,6 +66,11 @@ def command(
     is_json: bool,
 ) -> None:
     """Say why a group, a consumer, a last stable offset or a throttle is as it is."""
+    given = click.core.ParameterSource.COMMANDLINE
+    if ctl is not None and context.get_parameter_source("bootstrap_server") is given:
+        if context.get_parameter_source("ctl") is given:
+            raise CommandFailed("--ctl and --bootstrap-server exclude each other")
+        ctl = None  # a flag wins over the environment
     control = None if ctl is None else ControlTarget(ctl, token_file)
     context.obj = _Where(bootstrap_server, command_config, control, is_json)
 
@@ -110,7 +103,7 @@ def _ask_control(target: ControlTarget, name: str, arguments: Mapping[str, Any],
     from pykbroker.control.http.asking import ControlFailed
     from pykbroker.control.http.operations import operation
 
-    given = {key: value for key, value in arguments.items() if value not in (None, "")}
+    given = {key: value for key, value in arguments.items() if value is not None}
     try:
         answer = target.client().ask(operation(f"why {name}"), given)
     except ControlFailed as error:

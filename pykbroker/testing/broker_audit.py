@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pykbroker.control.audit.audit import Audit
-from pykbroker.control.audit.findings import Finding, Kind, kinds_of
+from pykbroker.control.audit.findings import Finding, Findings, Kind, kinds_of
 
 from . import audit_option
 
@@ -68,21 +68,20 @@ def text_of(findings: Iterable[Finding]) -> str:
     return "\n".join(["the audit of this broker's clients has found:", *lines[:_SHOWN], *rest])
 
 
-_audits: deque[Audit] = deque(maxlen=_KEPT)
-"""Those of the latest brokers, while every broker is audited."""
+_findings: deque[Findings] = deque(maxlen=_KEPT)
+"""Those of the latest brokers, while every broker is audited; the brokers themselves are not kept."""
 
 
 def opened(audit: Audit) -> None:
     """Note that a cluster is about to open, of which this is the audit."""
     if audit_option.is_on():
         audit.begin()
-        _audits.append(audit)
+        _findings.append(audit.findings)
 
 
 def take_findings(allow: frozenset[Kind]) -> list[Finding]:
     """Return what was found in all audits since the last call, without the kinds that are allowed."""
     found = []
-    for audit in list(_audits):
-        found += [each for each in audit.findings if each.kind not in allow]
-        audit.findings.forget()
+    for findings in list(_findings):
+        found += [each for each in findings.take() if each.kind not in allow]
     return found

@@ -98,6 +98,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka_cluster(brokers=3, config={}): what the cluster of kafka_cluster is like")
 
 
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say that the audit does not reach a broker that the command line has put in pykbroker's place."""
+    is_other = config.getoption("kafka_bootstrap_servers") or config.getoption("kafka_home")
+    if not is_other or not config.getoption("kafka_audit"):
+        return None
+    return "--kafka-audit: pykbroker's brokers are audited, and the one of the command line is not"
+
+
 @pytest.fixture(scope="session")
 def kafka_broker_config(pytestconfig: pytest.Config) -> dict[str, object]:
     """Configurations of the broker, from the ini file; override this fixture for others."""

@@ -104,7 +104,7 @@ def _sources(kafka: Hosted) -> sources.Sources:
 
 
 async def _group(kafka: Hosted, group_id: str) -> GroupAnswer:
-    return await group.why_group(_sources(kafka), str(group_id))
+    return await group.why_group(_sources(kafka), requests.named("group", str(group_id)))
 
 
 async def _consumer(
@@ -114,7 +114,7 @@ async def _consumer(
 
 
 async def _lso(kafka: Hosted, topic: str, partition: int) -> LsoAnswer:
-    return await lso.why_lso(_sources(kafka), topic, partition)
+    return await lso.why_lso(_sources(kafka), requests.named("topic", topic), partition)
 
 
 async def _throttle(kafka: Hosted, client_id: str, user: str) -> ThrottleAnswer:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -323,3 +326,85 @@ def test_a_savepoint_is_as_of_an_entry_of_the_journal(started: str, place: Place
     refused = ctl(*flags, "1000000")
     assert refused.exit_code == 1
     assert "the journal has no #1000000" in refused.output
+
+
+def test_a_text_may_look_like_json(started: str) -> None:
+    assert run(started, "faults", "add", "--api", "Fetch", "--delay", "1s", "--name", "{slow}")["name"] == "{slow}"
+    assert run(started, "faults", "remove", "{slow}")["name"] == "{slow}"
+    assert run(started, "why", "group", "{g}")["group"] == "{g}"
+
+
+def test_a_file_stays_as_it_is_where_nothing_is_saved(started: str, place: Place) -> None:
+    file = place.directory / "seeded.savepoint"
+    file.write_text("of before")
+    assert ctl("--ctl", started, "savepoint", "save", "--output", str(file), "--at", "1000000").exit_code == 1
+    assert file.read_text() == "of before"
+    assert [each.name for each in place.directory.iterdir() if "savepoint" in each.name] == [file.name]
+
+
+def test_what_is_saved_is_for_its_owner_alone(started: str, place: Place) -> None:
+    file, pipe = place.directory / "seeded.savepoint", place.directory / "pipe"
+    file.write_text("of before")
+    file.chmod(0o644)
+    assert ctl("--ctl", started, "savepoint", "save", "--output", str(file)).exit_code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        lines = reader.submit(pipe.read_bytes)
+        assert ctl("--ctl", started, "journal", "lines", "--output", str(pipe)).exit_code == 0
+        assert lines.result(TIMEOUT_S)
+
+
+def test_a_stream_that_is_cut_off_leaves_no_file(tmp_path: Path) -> None:
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with closing(connection):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener, ThreadPoolExecutor(1) as server:
+        answered = server.submit(answer, listener)
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        done = ctl("--ctl", address, "savepoint", "save", "--output", str(tmp_path / "one"))
+        answered.result(TIMEOUT_S)
+    assert (done.exit_code, done.output.startswith(f"Error: the answer of {address} was cut off: ")) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_arguments_are_one_line(started: str, place: Place) -> None:
+    script = place.directory / "faults.toml"
+    script.write_bytes(b"\xff")
+    for arguments, message in [
+        (("faults", "load", str(script)), f"{script} is no text in UTF-8"),
+        (("why", "group", ""), "name a group"),
+        (("faults", "remove", "\udcff"), "there is no fault '\ufffd'"),
+        (("why", "throttle", "--client-id", "\udcff", "--user", ""), ""),
+    ]:
+        done = ctl("--ctl", started, *arguments)
+        assert (done.exit_code, done.output) == (1, f"Error: {message}\n") or not message, done.output
+        assert done.exit_code == (1 if message else 0), done.output
+    done = CliRunner().invoke(main, ["why", "--ctl", started, "group", ""])
+    assert (done.exit_code, done.output) == (1, "Error: name a group\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nope",), "No such command 'nope'."),
+        (("faults", "nope"), "No such command 'nope'."),
+        (("--bad",), "No such option '--bad'."),
+        (("--ctl",), "Option '--ctl' requires an argument."),
+        (("faults", "add", "--nth", "x"), "Invalid value for '--nth': 'x' is not a valid integer."),
+    ],
+)
+def test_bad_flags_and_commands_are_one_line(arguments: tuple[str, ...], message: str) -> None:
+    done = ctl(*arguments)
+    assert (done.exit_code, done.output.startswith(f"Error: {message}"), len(done.output.splitlines())) == (1, True, 1)
+
+
+def test_a_crash_goes_on_when_its_client_has_left(place: Place) -> None:
+    with place.start("--ctl-port", "0") as process:
+        host, _, port = address_of(process).rpartition(":")
+        with closing(socket.create_connection((host, int(port)), timeout=TIMEOUT_S)) as client:
+            client.sendall(b"POST /node/crash HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        assert process.wait(TIMEOUT_S) == -signal.SIGKILL

@@ -7,6 +7,7 @@ from pykbroker.server.coordinators.cause_history import (
     MOST_TRANSITIONS,
     NOBODY,
     CauseHistory,
+    Origin,
     origin_of,
 )
 from pykbroker.server.runtime.causes import Handling, handling
@@ -42,6 +43,21 @@ def test_the_history_is_bounded_in_steps_characters_and_groups() -> None:
         history.keep(0, [Cause(group, "new")], NOBODY, 100)
     assert len(history) == 3
     assert history.transitions("g") == ()
+
+
+def test_the_history_is_bounded_in_all_of_its_characters() -> None:
+    history = CauseHistory(most_characters=100_000)
+    origin = Origin(member_id="m" * 250, client_id="c" * 250)
+    for number in range(1_000):
+        history.keep(0, [Cause(f"g{number % 10}", "x" * 500, CauseKind.REBALANCE)] * 3, origin, number)
+    groups = [f"g{number}" for number in range(10)]
+    kept = [each for group in groups for each in (*history.transitions(group), *history.rebalances(group))]
+    assert 0 < sum(len("".join(each.causes)) + len(each.rebalance) + 500 for each in kept) <= 100_000
+    assert history.transitions("g9")
+    history.forget(0)
+    for group in groups:
+        history.keep(0, [Cause(group, "new")], NOBODY, 0)
+    assert len(history) == 10
 
 
 def test_the_history_goes_with_its_group_and_with_its_partition() -> None:

@@ -337,6 +337,12 @@ def test_bad_use_is_one_clear_error(
     assert message in done.stdout + done.stderr
 
 
+def test_an_audit_that_does_not_reach_the_broker_says_so(run_pytest: RunPytest) -> None:
+    asked = run_pytest("", "--kafka-audit", "--kafka-bootstrap-servers", "127.0.0.1:1", "-v")
+    assert "--kafka-audit: pykbroker's brokers are audited, and the one of the command line is not" in asked.stdout
+    assert "--kafka-audit: " not in run_pytest("", "--kafka-audit", "-v").stdout
+
+
 def test_a_marker_without_names_is_an_error(run_pytest: RunPytest) -> None:
     text = "import pytest\n\n@pytest.mark.kafka_topic(3)\ndef test_it(kafka_topic):\n    pass\n"
     assert "takes named options alone" in run_pytest(text).stdout

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
 
 from pykbroker.server.network.tap import Tap
 from pykbroker.server.node.node import Node
 
 from .audit_tap import AuditTap
 from .auditor import Auditor
+from .connections import Connections
 from .findings import Findings
 from .who import Place
 
@@ -24,7 +24,7 @@ class Audit:
         self._nodes = nodes
         self._now_ms = now_ms
         self._auditor: Auditor | None = None
-        self._connections = count(1)
+        self._connections = Connections()
 
     @property
     def goes_on(self) -> bool:
@@ -38,7 +38,7 @@ class Audit:
 
     def begin(self) -> None:
         """Begin anew."""
-        self._auditor = Auditor(self._place_of, self._now_ms)
+        self._auditor = Auditor(self._place_of, self._now_ms, self._connections.is_open)
 
     def end(self) -> Findings:
         """End it, and return what was found. The call may be repeated."""

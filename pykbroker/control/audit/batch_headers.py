@@ -22,11 +22,9 @@ _MAGIC_V2: Final = 2
 def with_headers(parts: Sequence[Part]) -> memoryview:
     """Return a response without its size. What cannot be read any more stays zeros.
 
-    It reads files: not for the event loop where `size_in_files` is large.
+    It reads files: not for the event loop where `size_bytes` is large.
     """
-    whole = bytearray(
-        sum(len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size for part in parts)
-    )
+    whole = bytearray(size_bytes(parts))
     position = 0
     for part in parts:
         if isinstance(part, (bytes, bytearray, memoryview)):
@@ -38,8 +36,16 @@ def with_headers(parts: Sequence[Part]) -> memoryview:
     return memoryview(whole)[SIZE_BYTES:]
 
 
-def size_in_files(parts: Sequence[Part]) -> int:
-    return sum(0 if isinstance(part, (bytes, bytearray, memoryview)) else part.size for part in parts)
+def size_bytes(parts: Sequence[Part]) -> int:
+    return sum(len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size for part in parts)
+
+
+def last_batch(records: bytes | memoryview) -> bytes | memoryview:
+    """Return the last whole batch, and what comes behind it; nothing where there is none."""
+    last = None
+    for position, _ in _batches(records):
+        last = position
+    return b"" if last is None else records[last:]
 
 
 def end_of_records(records: bytes | memoryview) -> int | None:

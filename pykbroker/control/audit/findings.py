@@ -73,10 +73,10 @@ class Findings:
     def __len__(self) -> int:
         return self.counts.total()
 
-    def forget(self) -> None:
-        """Begin with none."""
-        self._kept = []
-        self.counts = Counter()
+    def take(self) -> list[Finding]:
+        """Return those that are kept, and begin with none."""
+        taken, self._kept, self.counts = self._kept, [], Counter()
+        return taken
 
     def add(self, finding: Finding) -> None:
         self.counts[finding.kind] += 1

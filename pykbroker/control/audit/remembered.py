@@ -15,6 +15,8 @@ class Remembered(Generic[KeyT, ValueT]):
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self.has_forgotten = False
+        """Entries have given way."""
         self._entries: OrderedDict[KeyT, ValueT] = OrderedDict()
 
     def __len__(self) -> int:
@@ -33,11 +35,14 @@ class Remembered(Generic[KeyT, ValueT]):
         self._entries.move_to_end(key)
         return self._entries[key]
 
-    def put(self, key: KeyT, value: ValueT) -> None:
+    def put(self, key: KeyT, value: ValueT) -> ValueT | None:
+        """Return the entry that gives way for it; None where none does."""
         self._entries[key] = value
         self._entries.move_to_end(key)
-        if len(self._entries) > self._most:
-            self._entries.popitem(last=False)
+        if len(self._entries) <= self._most:
+            return None
+        self.has_forgotten = True
+        return self._entries.popitem(last=False)[1]
 
     def forget(self, key: KeyT) -> ValueT | None:
         """Take an entry out, and return it; None where there is none."""

@@ -1,8 +1,9 @@
 """Record batches without a producer id that were sent twice: the broker cannot tell the second one from a new one.
 
-The same bytes may come twice by chance, from a program that writes the same at the same millisecond. What counts here
-is a batch that the client sends again because it does not know what became of the first one: that one had no answer, or
-an error, or its connection is another one.
+The same bytes may come twice by chance, from programs that write the same at the same millisecond, and on purpose, with
+a timestamp of the program's own. What counts here is a batch that the client sends again because it does not know what
+became of the first one: that one had no answer, or an error that leaves it open, or the client has waited for it and
+then closed its connection.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from .remembered import Remembered
 from .who import Place, Who, of_client_at
 
 MOST_BATCHES: Final = 20_000
+SHORTEST_WAIT_MS: Final = 1_000
+"""A client that closes its connection sooner has ended, and another one may have written the same just then."""
+LONGEST_RETRY_MS: Final = 600_000
+"""Clients give up after two minutes, by their defaults; records with older timestamps are those of a program."""
 _UNCERTAIN: Final = frozenset(
     {None, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NETWORK_EXCEPTION}
 )
@@ -43,16 +48,21 @@ class Batch(NamedTuple):
 class _Sent:
     """The first time that a batch was sent. error: None without an answer. base_offset: None where nobody was told."""
 
+    at_ms: int
     connection: int
     error: int | None
     base_offset: int | None
 
 
 class Sends:
-    """The batches of an audit. find: takes what is found."""
+    """The batches of an audit. find: takes what is found. now_ms: the wall clock. is_open: tells of a connection's
+    number whether its client is there still.
+    """
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, now_ms: Callable[[], int], is_open: Callable[[int], bool]) -> None:
         self._find = find
+        self._now_ms = now_ms
+        self._is_open = is_open
         self._sent: Remembered[Batch, _Sent] = Remembered(MOST_BATCHES)
 
     def answered(
@@ -64,9 +74,20 @@ class Sends:
             before = self._sent.get(batch)
             if error != ErrorCode.NONE and error not in _UNCERTAIN:
                 continue  # it is not in the log, and the client knows it
-            self._sent.put(batch, _Sent(connection, error, base_offset))
-            if before is not None and (before.connection != connection or before.error in _UNCERTAIN):
+            self._sent.put(batch, _Sent(self._now_ms(), connection, error, base_offset))
+            if before is not None and (before.error in _UNCERTAIN or self._has_moved(batch, before, connection)):
                 self._tell(batch, before, base_offset)
+
+    def _has_moved(self, batch: Batch, before: _Sent, connection: int) -> bool:
+        """Tell whether the client may have lost the answer together with its connection."""
+        now_ms = self._now_ms()
+        return (
+            before.connection != connection
+            and batch.who.is_named
+            and now_ms - before.at_ms >= SHORTEST_WAIT_MS
+            and abs(now_ms - batch.largest_timestamp) <= LONGEST_RETRY_MS
+            and not self._is_open(before.connection)
+        )
 
     def _tell(self, batch: Batch, before: _Sent, base_offset: int | None) -> None:
         at = [offset for offset in (before.base_offset, base_offset) if offset is not None and offset >= 0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-_DEFAULT_IDS: Final = frozenset({None, "", "rdkafka", "sarama", "kgo"})
+_DEFAULT_IDS: Final = frozenset({None, "", "rdkafka", "sarama", "kgo", "pykbroker-testing"})
 
 
 class Who(NamedTuple):

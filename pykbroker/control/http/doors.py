@@ -10,6 +10,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
+import trio
+
 from pykbroker.control.audit import requests as audit_requests
 from pykbroker.control.clocks import requests as clock_requests
 from pykbroker.control.control import Control
@@ -86,8 +88,11 @@ async def node_restore(control: Control, arguments: Arguments) -> Json:
 
 
 async def node_crash(control: Control, arguments: Arguments) -> Farewell:
-    """The process is killed behind the answer, which has what was lost."""
-    return Farewell(await node_requests.crash(control, arguments), control.mishaps.kill_process)
+    """The process is killed behind the answer, which has what was lost, also where the client leaves meanwhile."""
+    answer: Json = None
+    with trio.CancelScope(shield=True):
+        answer = await node_requests.crash(control, arguments)
+    return Farewell(answer, control.mishaps.kill_process)
 
 
 async def savepoint_save(control: Control, arguments: Arguments) -> Stream:

@@ -42,7 +42,7 @@ _NODE: Final = (
         "/node/crash",
         "End its process as a power cut, or as kill -9 does.",
         f"{_DOORS}:node_crash",
-        [Parameter("lose_unflushed", "What was not flushed is lost, too, or not [it is].", Kind.FLAG)],
+        [Parameter("lose_unflushed", "What was not flushed is lost, too, unless this says no.", Kind.FLAG)],
     ),
     Operation("node restore", "POST", "/node/restore", "Restore its network.", f"{_DOORS}:node_restore"),
     Operation(

@@ -4,9 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from math import isfinite
+from typing import Any, ClassVar, Final
 
 from . import text
+
+GETS_NOTHING: Final = (
+    "topic-does-not-exist",
+    "partition-does-not-exist",
+    "not-authorized",
+    "no-leader",
+    "no-such-group",
+    "no-coordinator",
+    "coordinated-elsewhere",
+    "no-members",
+    "group-rebalances",
+    "not-subscribed",
+    "not-assigned",
+    "led-elsewhere",
+    "throttled",
+    "offset-out-of-range",
+    "no-fetch",
+    "behind-last-stable-offset",
+    "behind-high-watermark",
+    "offset-reset",
+    "not-told",
+    "end-of-log",
+    "reads",
+)
+"""The reasons of partitions, the gravest first: that of the gravest one is the consumer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +54,8 @@ class Answer:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None  # JSON has no number for it
     if isinstance(value, (str, int, float)) or value is None:
         return value
     if isinstance(value, Mapping):

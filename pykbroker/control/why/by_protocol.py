@@ -6,11 +6,11 @@ asked of a broker's control alone, and where an answer would need them it says s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.errors import KafkaError, UnknownTopic
+from pykbroker.client.errors import KafkaError
 from pykbroker.client.group_offsets import fetch_offsets
 from pykbroker.client.groups import GroupDescription, describe_group
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, list_offsets
@@ -25,6 +25,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.runtime.log_lines import printable
 
 from .answers import (
+    GETS_NOTHING,
     AppliedQuota,
     ConsumerAnswer,
     GroupAnswer,
@@ -100,14 +101,16 @@ async def consumer(
 async def lso(cluster: Cluster, topic: str, index: int) -> LsoAnswer:
     """Return the open transactions of a partition. Raises KafkaError."""
     at, place = TopicPartition(topic, index), f"{printable(topic)}-{index}"
-    try:
-        producers = await describe_producers(cluster, at)
-    except (UnknownTopic, KafkaError) as error:
-        if not isinstance(error, UnknownTopic) and error.error_code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise
+    absent = (await _absent(cluster, [at])).get(at)
+    if absent is not None:
+        has_no_leader = absent[0] == "no-leader"
         return LsoAnswer(
-            verdict=f"There is no partition {place}.", reason="no-such-partition", topic=topic, partition=index
+            verdict=absent[1] if has_no_leader else f"There is no partition {place}.",
+            reason="no-leader" if has_no_leader else "no-such-partition",
+            topic=topic,
+            partition=index,
         )
+    producers = await describe_producers(cluster, at)
     stable = (await list_offsets(cluster, {at: LATEST_TIMESTAMP}, isolation_level=READ_COMMITTED))[at].offset
     high = (await list_offsets(cluster, {at: LATEST_TIMESTAMP}))[at].offset
     found = sorted(
@@ -115,6 +118,11 @@ async def lso(cluster: Cluster, topic: str, index: int) -> LsoAnswer:
         key=lambda each: each.current_txn_start_offset,
     )
     transactions = tuple([await _open(cluster, at, each) for each in found[:_MOST_TRANSACTIONS]])
+    if any(each.is_hanging for each in transactions):
+        # One that has ended meanwhile seems to hang: its coordinator knows nothing of it any more.
+        still = {(each.producer_id, each.current_txn_start_offset) for each in await describe_producers(cluster, at)}
+        found = [each for each in found if (each.producer_id, each.current_txn_start_offset) in still]
+        transactions = tuple(each for each in transactions if (each.producer_id, each.first_offset) in still)
     reason, words = _held_by(transactions)
     return LsoAnswer(
         verdict=f"The last stable offset of {place} is {stable}, the high watermark {high}: {words}.",
@@ -219,19 +227,47 @@ async def _lag(cluster: Cluster, group_id: str, group: GroupDescription) -> list
     committed = await fetch_offsets(cluster, group_id)
     owners = {at: each.member_id for each in group.members for at in each.partitions}
     places = sorted({*committed, *owners})
-    ends = await list_offsets(cluster, dict.fromkeys(places, LATEST_TIMESTAMP)) if places else {}
+    absent = await _absent(cluster, places)
+    ends = await _offsets(cluster, [at for at in places if at not in absent], LATEST_TIMESTAMP)
     return [
         Lag(
             topic=at.topic,
             partition=at.partition,
             committed=committed[at].offset if at in committed else None,
             committed_timestamp_ms=None,
-            end_offset=ends[at].offset,
-            lag=max(ends[at].offset - committed[at].offset, 0) if at in committed else None,
+            end_offset=ends.get(at),
+            lag=max(ends[at] - committed[at].offset, 0) if at in committed and at in ends else None,
             member_id=owners.get(at),
         )
         for at in places
     ]
+
+
+async def _offsets(
+    cluster: Cluster, places: Sequence[TopicPartition], timestamp: int, **how: int
+) -> dict[TopicPartition, int]:
+    found = await list_offsets(cluster, dict.fromkeys(places, timestamp), **how) if places else {}
+    return {at: each.offset for at, each in found.items()}
+
+
+async def _absent(cluster: Cluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[str, str]]:
+    """Return why nobody reads some of the places, as a word and a sentence. A member may have what is deleted."""
+    topics = {at.topic for at in places}
+    metadata = await cluster.refresh(topics) if topics else cluster.metadata
+    absent = {}
+    for at in places:
+        name, topic = printable(at.topic), metadata.topics.get(at.topic)
+        if topic is None:
+            error = metadata.errors.get(at.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise KafkaError(error, f"Topic '{at.topic}': {error.description}")
+            absent[at] = "topic-does-not-exist", f"Topic {name} does not exist."
+        elif at.partition not in topic.partitions:
+            words = f"There is no partition {at.partition} of {name}, which has 0 to {len(topic.partitions) - 1}."
+            absent[at] = "partition-does-not-exist", words
+        elif metadata.leader(at) is None:
+            absent[at] = "no-leader", f"{name}-{at.partition} has no leader: nobody can read it now."
+    return absent
 
 
 class _Partitions:
@@ -245,28 +281,22 @@ class _Partitions:
         committed = {} if self._group is None else await fetch_offsets(self._cluster, self._id)
         places = sorted({*committed, *self._owners})
         if topic is not None:
-            try:
-                known = (await self._cluster.topic(topic)).partitions
-            except UnknownTopic:
-                words = f"Topic {printable(topic)} does not exist."
-                return [_without_log(topic, partition or 0, "topic-does-not-exist", words)]
-            if partition is not None and partition not in known:
-                words = f"There is no partition {partition} of {printable(topic)}, which has 0 to {len(known) - 1}."
-                return [_without_log(topic, partition, "partition-does-not-exist", words)]
-            places = [TopicPartition(topic, index) for index in known if partition in (None, index)]
-        if not places:
-            return []
-        starts = await list_offsets(self._cluster, dict.fromkeys(places, EARLIEST_TIMESTAMP))
-        ends = await list_offsets(self._cluster, dict.fromkeys(places, LATEST_TIMESTAMP))
-        stable = await list_offsets(
-            self._cluster, dict.fromkeys(places, LATEST_TIMESTAMP), isolation_level=READ_COMMITTED
-        )
-        answers = []
-        for at in places:
+            known = (await self._cluster.refresh([topic])).topics.get(topic)
+            indexes = [0] if known is None else list(known.partitions)
+            places = [TopicPartition(topic, index) for index in (indexes if partition is None else [partition])]
+        absent = await _absent(self._cluster, places)
+        there = [at for at in places if at not in absent]
+        starts = await _offsets(self._cluster, there, EARLIEST_TIMESTAMP)
+        ends = await _offsets(self._cluster, there, LATEST_TIMESTAMP)
+        stable = await _offsets(self._cluster, there, LATEST_TIMESTAMP, isolation_level=READ_COMMITTED)
+        answers = [
+            PartitionAnswer(topic=at.topic, partition=at.partition, reason=reason, verdict=words)
+            for at, (reason, words) in absent.items()
+        ]
+        for at in there:
             offset = committed[at].offset if at in committed else None
-            offsets = starts[at].offset, stable[at].offset, ends[at].offset
-            answers.append(self._answer(at, offset, offsets))
-        return answers
+            answers.append(self._answer(at, offset, (starts[at], stable[at], ends[at])))
+        return sorted(answers, key=lambda each: GETS_NOTHING.index(each.reason))
 
     def _answer(self, at: TopicPartition, committed: int | None, offsets: tuple[int, int, int]) -> PartitionAnswer:
         start, stable, end = offsets
@@ -308,16 +338,12 @@ class _Partitions:
         if committed == end:
             return "end-of-log", f"Group {name} has committed {place} to its end at {end}."
         if committed >= stable:
-            words = f"{end - stable} more are behind the last stable offset, which read_committed does not pass"
-            return "behind-last-stable-offset", f"Group {name} has committed {place} to {committed}: {words}."
+            words = f"the last stable offset is {stable}: read_committed does not pass it, though the end is {end}"
+            return "behind-last-stable-offset", f"Group {name} has committed {place} to {committed}, and {words}."
         behind = (
             f"Group {name} has committed {place} to {committed}, {counted(end - committed, 'offset')} before its end"
         )
         return "not-told", f"{behind}. {_NOT_TOLD} whether {whose} fetches them."
-
-
-def _without_log(topic: str, partition: int, reason: str, verdict: str) -> PartitionAnswer:
-    return PartitionAnswer(topic=topic, partition=partition, reason=reason, verdict=verdict)
 
 
 # Transactions

@@ -12,38 +12,15 @@ from pykbroker.groups.offsets.committed_offsets import CommittedOffset
 from pykbroker.server.replicas.fetch_sightings import FetchingClient
 from pykbroker.server.runtime.log_lines import printable
 
-from .answers import ConsumerAnswer, PartitionAnswer
+from .answers import GETS_NOTHING, ConsumerAnswer, PartitionAnswer
 from .group import why_group
 from .members import members_of
-from .partition_look import Asked, PartitionLook
+from .partition_look import WITHOUT_MEMBERS, Asked, PartitionLook
 from .rights import denials_of_group, group_is_denied
-from .sources import Sources, Turns
-from .wording import counted
+from .sources import NoCoordinator, Sources, Turns
+from .wording import capital, client, counted
 
 MOST_PARTITIONS: Final = 100
-GETS_NOTHING: Final = (
-    "topic-does-not-exist",
-    "partition-does-not-exist",
-    "not-authorized",
-    "no-leader",
-    "no-such-group",
-    "no-coordinator",
-    "no-members",
-    "group-rebalances",
-    "not-subscribed",
-    "not-assigned",
-    "led-elsewhere",
-    "throttled",
-    "offset-out-of-range",
-    "no-fetch",
-    "behind-last-stable-offset",
-    "behind-high-watermark",
-    "offset-reset",
-    "end-of-log",
-    "reads",
-    "not-told",
-)
-"""The reasons, the gravest first: that of the gravest partition is the consumer's."""
 
 
 class BadQuestion(ValueError):
@@ -111,10 +88,10 @@ def _without_partitions(sources: Sources, asked: Asked, group_id: str | None) ->
     if asked.group is None:
         seen = any(broker.fetch_sightings is not None for broker in sources.brokers)
         words = "has fetched nothing since this broker started" if seen else "is not looked at: fetches are not noted"
-        return "no-fetch", f"Client {printable(asked.client_id)} {words}."
+        return "no-fetch", f"{capital(client(asked.client_id or '', ''))} {words}."
     if group_id and group_is_denied(sources, group_id):
         return "not-authorized", next(denials_of_group(sources, group_id))
-    if asked.group.reason in ("no-such-group", "no-coordinator", "no-members"):
+    if asked.group.reason in WITHOUT_MEMBERS:
         return asked.group.reason, asked.group.verdict
     if asked.group.reason == "rebalancing":
         return "group-rebalances", asked.group.verdict
@@ -177,7 +154,7 @@ def _committed(
     sources: Sources, group_id: str, places: list[tuple[str, int]]
 ) -> Mapping[tuple[str, int], CommittedOffset]:
     found = sources.coordinator_of(group_id)
-    if isinstance(found, str):
+    if isinstance(found, NoCoordinator):
         return {}
     pending = found[1].offsets.pending
     offsets = ((place, pending.committed_offset(group_id, *place)) for place in places)

@@ -18,7 +18,7 @@ from pykbroker.server.runtime.log_lines import printable
 from .answers import Awaited, GroupAnswer, Lag, Member
 from .members import GroupMembers
 from .rights import denials_of_group
-from .sources import Sources, Turns
+from .sources import NoCoordinator, Sources, Turns
 from .steps import step_of
 from .wording import client, counted, duration, moment
 
@@ -31,13 +31,13 @@ async def why_group(sources: Sources, group_id: str) -> GroupAnswer:
     """Say why the group is as it is."""
     denials = tuple(denials_of_group(sources, group_id))
     found = sources.coordinator_of(group_id)
-    if isinstance(found, str):
-        verdict = f"Nothing is known of group {printable(group_id)}: {found}."
-        return GroupAnswer(verdict=verdict, reason="no-coordinator", facts=denials, group=group_id)
+    if isinstance(found, NoCoordinator):
+        verdict = f"Nothing is known of group {printable(group_id)}: {found.words}."
+        return GroupAnswer(verdict=verdict, reason=found.reason, facts=denials, group=group_id)
     broker, shard = found
     group = shard.groups.get(group_id)
     if group is None:
-        verdict = f"There is no group {printable(group_id)}: nobody has joined it, and it has no committed offsets."
+        verdict = f"There is no group {printable(group_id)}: it has neither members nor committed offsets."
         return GroupAnswer(
             verdict=verdict, reason="no-such-group", facts=denials, group=group_id, coordinator=broker.node_id
         )

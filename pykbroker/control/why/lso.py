@@ -37,13 +37,15 @@ async def why_lso(sources: Sources, topic: str, index: int) -> LsoAnswer:
         ending = ": nobody reads it now" if leader_id < 0 else ", and was not asked or does not lead it yet"
         return LsoAnswer(verdict=f"{words}{ending}.", reason=reason, topic=topic, partition=index)
     turns = Turns()
-    entries: list[ProducerEntry] = []
+    began: list[tuple[int, ProducerEntry]] = []
     for entry in list(partition.log.producers.producers.values()):
         if entry.current_transaction_first_offset is not None:
-            entries.append(entry)
+            began.append((entry.current_transaction_first_offset, entry))
         await turns.took()
-    entries.sort(key=lambda entry: entry.current_transaction_first_offset or 0)
-    known = await _Coordinators(sources).of({entry.producer_id for entry in entries[:MOST_TRANSACTIONS]}, turns)
+    began.sort(key=lambda each: each[0])
+    known = await _Coordinators(sources).of({entry.producer_id for _, entry in began[:MOST_TRANSACTIONS]}, turns)
+    # One that has ended meanwhile would seem to hang: its coordinator knows nothing of it any more.
+    entries = [entry for first_offset, entry in began if entry.current_transaction_first_offset == first_offset]
     transactions = tuple(_open(sources, entry, known, (topic, index)) for entry in entries[:MOST_TRANSACTIONS])
     reason, verdict = _verdict(sources, partition, place, transactions)
     return LsoAnswer(

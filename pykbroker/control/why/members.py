@@ -25,7 +25,7 @@ from pykbroker.server.coordinators.group_topics import ImageTopics
 from pykbroker.server.node.broker import Broker
 
 from .answers import Awaited, Member
-from .sources import Sources, Turns
+from .sources import NoCoordinator, Sources, Turns
 
 _LONGEST_READ: Final = 100_000
 """Bytes of a subscription or an assignment that is read here."""
@@ -34,8 +34,8 @@ _LONGEST_READ: Final = 100_000
 async def members_of(sources: Sources, group_id: str, turns: Turns) -> list[Member]:
     """Return all members of a group; none where nothing is known of it."""
     found = sources.coordinator_of(group_id)
-    group = None if isinstance(found, str) else found[1].groups.get(group_id)
-    if isinstance(found, str) or group is None:
+    group = None if isinstance(found, NoCoordinator) else found[1].groups.get(group_id)
+    if isinstance(found, NoCoordinator) or group is None:
         return []
     return [member async for member in GroupMembers(*found, group).each(turns)]
 

@@ -7,7 +7,7 @@ What the wire does not tell is said to be unknown: a client that is paused and o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -27,13 +27,16 @@ from .lso import why_lso
 from .rights import decided_by, denials_of_group, denials_of_topic, group_is_denied
 from .sources import Sources, Turns
 from .throttle import why_throttle
-from .wording import client, counted, duration, moment
+from .wording import capital, client, counted, duration, moment
 
 QUIET_MS: Final = 1_000
 """A client without a Fetch for so long does not fetch: one that reads sends the next one behind an answer."""
 
 
+WITHOUT_MEMBERS: Final = frozenset({"no-such-group", "no-coordinator", "coordinated-elsewhere", "no-members"})
+"""The reasons of a group by which no member of it is known."""
 _MOST_NAMED: Final = 20
+_MOST_COMPARED: Final = 10
 
 
 class Sighting(NamedTuple):
@@ -94,7 +97,8 @@ class PartitionLook:
         self._owner = asked.owners.get((topic, index))
         self._committed = asked.committed.get((topic, index))
         self._log = sources.led(topic, index)
-        self._sighting = self._newest_sighting()
+        self._sightings = self._alike()
+        self._sighting = self._sightings[0] if self._sightings else None
         self._facts: list[str] = []
 
     async def answer(self) -> PartitionAnswer:
@@ -119,11 +123,32 @@ class PartitionLook:
             last_fetch_ago_ms=None if sighting is None else sighting.ago_ms,
         )
 
-    def _newest_sighting(self) -> Sighting | None:
+    def _alike(self) -> list[Sighting]:
+        """Return the sightings that may be the client's, the newest first, and that one alone where none is open.
+
+        Clients of one host and client id look alike, of one group or of several. Those of this group have had the
+        partition before, maybe.
+        """
+        found = self._of_client()
+        if not found:
+            return []
+        newest = min(found, key=lambda each: each.ago_ms)
+        place, owner = (self._topic, self._index), self._owner
+        has_namesakes = owner is not None and self._asked.clients[owner.client_id, owner.host] > 1
+        alike = [
+            each
+            for each in found
+            if each.broker is newest.broker
+            and each.client.is_open
+            and (not has_namesakes or place in each.client.current)
+        ]
+        return sorted(alike, key=lambda each: each.ago_ms)[:_MOST_COMPARED] or [newest]
+
+    def _of_client(self) -> list[Sighting]:
         owner = self._owner
         client_id = owner.client_id if owner is not None else self._asked.client_id
         if client_id is None or (self._asked.group is not None and owner is None and self._asked.client_id is None):
-            return None
+            return []
         host = None if owner is None else owner.host
         place = self._topic, self._index
         found = []
@@ -134,7 +159,7 @@ class PartitionLook:
                 fetched = each.fetched(place)
                 if fetched is not None:
                     found.append(Sighting(broker, each, *fetched))
-        return max(found, key=lambda each: -each.ago_ms, default=None)
+        return found
 
     def _is_fetching(self, sighting: Sighting) -> bool:
         return sighting.client.waiting > 0 and (self._topic, self._index) in sighting.client.current
@@ -142,13 +167,27 @@ class PartitionLook:
     # From the outside in
 
     async def _reason(self) -> tuple[str, str]:
-        return (
-            self._of_rights()
-            or self._of_partition()
-            or self._of_group()
-            or await self._of_fetch()
-            or await self._of_position()
+        return self._of_rights() or self._of_partition() or self._of_group() or await self._of_reading()
+
+    async def _of_reading(self) -> tuple[str, str]:
+        """Look at the client's fetches; where they may be of several clients, at all of them."""
+        facts, looks = self._facts, []
+        candidates: Sequence[Sighting | None] = self._sightings or [None]
+        for each in candidates:
+            self._sighting, self._facts = each, []
+            looks.append((await self._of_fetch() or await self._of_position(), self._facts))
+        reasons = {reason for (reason, _), _ in looks}
+        self._sighting = self._sightings[0] if self._sightings else None
+        if len(reasons) == 1:
+            self._facts = [*facts, *looks[0][1]]
+            return looks[0][0]
+        self._facts = [*facts, *dict.fromkeys(verdict for (_, verdict), _ in looks)]
+        first = self._sightings[0].client
+        verdict = (
+            f"{len(looks)} connections of {client(first.client_id, first.host)} have fetched {self._place}, and fare "
+            f"differently: the broker cannot tell which one it is about, unless each client has a client.id of its own."
         )
+        return "not-told", verdict
 
     def _of_rights(self) -> tuple[str, str] | None:
         asked, owner = self._asked, self._owner
@@ -194,7 +233,7 @@ class PartitionLook:
         group = self._asked.group
         if group is None:
             return None
-        if group.reason in ("no-such-group", "no-coordinator", "no-members"):
+        if group.reason in WITHOUT_MEMBERS:
             self._tell_committed(None)
             return group.reason, group.verdict
         if group.reason == "rebalancing" and (self._owner is None or group.type == "classic"):
@@ -254,7 +293,7 @@ class PartitionLook:
         owner = self._owner
         if owner is not None:
             return f"{printable(owner.member_id)} ({client(owner.client_id, owner.host)})"
-        return f"Client {printable(self._asked.client_id)}"
+        return capital(client(self._asked.client_id or "", ""))
 
     def _never_fetched(self, log: Partition, who: str) -> tuple[str, str]:
         self._tell_committed(log)
@@ -262,6 +301,9 @@ class PartitionLook:
         if leader is None or leader.fetch_sightings is None:
             words = f"Fetches are not noted at broker {log.leader}"
             return "no-fetch", f"{words}: whether {who} reads {self._place} is unknown."
+        if leader.fetch_sightings.has_forgotten:
+            words = f"broker {log.leader} keeps fewer clients and partitions in mind than fetch there"
+            return "not-told", f"Whether {who} has fetched {self._place} is not known any more: {words}."
         group = self._asked.group
         if group is not None and group.rebalances:
             began = moment(group.rebalances[0].timestamp_ms)
@@ -276,11 +318,10 @@ class PartitionLook:
         if sighting.client.waiting or sighting.broker.clock.monotonic_ms() - sighting.client.last_ms <= QUIET_MS:
             others = counted(len(sighting.client.current), "other partition")
             self._facts.append(f"Meanwhile it fetches {others}.")
-        verdict = (
-            f"{who} has sent no Fetch for {self._place} for {duration(sighting.ago_ms)}. The broker cannot tell "
-            f"paused from busy: neither asks for records."
-        )
-        return "no-fetch", verdict
+        silent = f"{who} has sent no Fetch for {self._place} for {duration(sighting.ago_ms)}"
+        if not sighting.client.is_open:
+            return "no-fetch", f"{silent}, and has closed its connection."
+        return "no-fetch", f"{silent}. The broker cannot tell paused from busy: neither asks for records."
 
     def _out_of_range(self, sighting: Sighting, log: Partition) -> tuple[str, str]:
         self._tell_committed(log)
@@ -306,8 +347,8 @@ class PartitionLook:
             held = await why_lso(self._sources, self._topic, self._index)
             self._facts += (held.verdict, *held.facts)
             verdict = (
-                f"{who} reads committed records alone, and waits at the last stable offset {stable} of {self._place}: "
-                f"{high_watermark - stable} more stand before the high watermark."
+                f"{who} reads committed records alone, and waits at the last stable offset {stable} of {self._place}, "
+                f"{counted(high_watermark - stable, 'offset')} before the high watermark."
             )
             return "behind-last-stable-offset", verdict
         if position >= high_watermark and high_watermark < end:
@@ -323,7 +364,7 @@ class PartitionLook:
 
     def _at_the_end(self, sighting: Sighting, log: Partition, who: str) -> tuple[str, str]:
         position, start = sighting.fetched.offset, log.log.log_start_offset
-        first = sighting.fetched.first_offset
+        first = min(each.fetched.first_offset for each in self._of_client())  # also by a connection of before
         if self._asked.group is not None and self._committed is None and first > start:
             verdict = (
                 f"Group {printable(self._asked.group.group)} has no committed offset in {self._place}, and {who} began "

@@ -17,6 +17,8 @@ from pykbroker.quotas.entities import (
 )
 from pykbroker.server.runtime.log_lines import printable
 
+from .wording import client
+
 KEYS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 UNITS: Final = {
     PRODUCER_BYTE_RATE: "bytes a second",
@@ -48,7 +50,7 @@ def name_of(entity: ClientQuotaEntity) -> str:
 
 def client_name(user: str, client_id: str) -> str:
     """Return such as "client app of user alice"."""
-    named = f"client {printable(client_id)}" if client_id else "a client without an id"
+    named = client(client_id, "")
     return f"{named} of user {printable(user)}" if user else named
 
 

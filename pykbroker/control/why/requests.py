@@ -46,7 +46,7 @@ async def ask(brokers: Sequence[Broker], question: str, arguments: Mapping[str, 
 
 async def group(brokers: Sequence[Broker], group: str = "") -> dict[str, Any]:
     """Return why a group is as it is."""
-    return (await why_group(Sources(brokers), _given("group", group))).to_json()
+    return (await why_group(Sources(brokers), named("group", group))).to_json()
 
 
 async def consumer(
@@ -63,7 +63,7 @@ async def consumer(
 
 async def lso(brokers: Sequence[Broker], topic: str = "", partition: int = 0) -> dict[str, Any]:
     """Return what holds the last stable offset of a partition."""
-    return (await why_lso(Sources(brokers), _given("topic", topic), partition)).to_json()
+    return (await why_lso(Sources(brokers), named("topic", topic), partition)).to_json()
 
 
 async def throttle(brokers: Sequence[Broker], client_id: str = "", user: str = "ANONYMOUS") -> dict[str, Any]:
@@ -85,7 +85,8 @@ def _number(name: str, value: Any) -> int:
     return value
 
 
-def _given(name: str, value: str) -> str:
+def named(name: str, value: str) -> str:
+    """Return the name of what is asked for. Raises BadArguments where it is empty."""
     if not value:
         raise BadArguments(f"name a {name}")
     return value

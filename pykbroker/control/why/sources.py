@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -16,6 +17,14 @@ from pykbroker.server.node.broker import Broker
 
 AT_ONCE: Final = 200
 """Entries that are looked at before others have their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoCoordinator:
+    """A group's coordinator is none of the sources. reason: a word for programs. words: of a sentence."""
+
+    reason: str
+    words: str
 
 
 class NothingToAsk(ValueError):
@@ -56,21 +65,25 @@ class Sources:
         partition = None if broker is None else broker.partitions.get_partition(topic, index)
         return None if isinstance(partition, ErrorCode) or partition is None or not partition.is_leader else partition
 
-    def coordinator_of(self, group_id: str) -> tuple[Broker, GroupShard] | str:
-        """Return the coordinator of a group and its shard, or the words for what there is instead."""
+    def coordinator_of(self, group_id: str) -> tuple[Broker, GroupShard] | NoCoordinator:
+        """Return the coordinator of a group and its shard, or what there is instead."""
         index = self.any.groups.partition_for(group_id)
         if index is None:
-            return f"there is no topic {CONSUMER_OFFSETS} yet, so no group has ever had a coordinator"
+            return _none(f"there is no topic {CONSUMER_OFFSETS} yet, so no group has ever had a coordinator")
         leader_id = self.leader_id(CONSUMER_OFFSETS, index)
         if leader_id is None or leader_id < 0:
-            return f"{CONSUMER_OFFSETS}-{index} has no leader, so the group has no coordinator now"
+            return _none(f"{CONSUMER_OFFSETS}-{index} has no leader, so the group has no coordinator now")
         broker = self.broker(leader_id)
         if broker is None:
-            return f"broker {leader_id} coordinates it, and was not asked"
+            return NoCoordinator("coordinated-elsewhere", f"broker {leader_id} coordinates it, and was not asked")
         shard = broker.groups.shard(index)
         if shard is None:
-            return f"its coordinator, broker {leader_id}, is reading {CONSUMER_OFFSETS}-{index}"
+            return _none(f"its coordinator, broker {leader_id}, is reading {CONSUMER_OFFSETS}-{index}")
         return broker, shard
+
+
+def _none(words: str) -> NoCoordinator:
+    return NoCoordinator("no-coordinator", words)
 
 
 class Turns:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from pykbroker.control.one_line import one_line
+
+from .wording import moment
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -90,7 +91,8 @@ def _of_throttle(answer: Json) -> Iterator[tuple[str, list[list[str]]]]:
     rows = [["QUOTA", "OF", "LIMIT", "RATE", "THROTTLED FOR"]]
     for each in answer["quotas"]:
         rate = _NONE if each["rate"] is None else f"{each['rate']:.1f}"
-        rows.append([each["key"], each["entity"], f"{each['limit']:g}", rate, f"{each['throttle_ms']} ms"])
+        limit = _NONE if each["limit"] is None else f"{each['limit']:g}"
+        rows.append([each["key"], each["entity"], limit, rate, f"{each['throttle_ms']} ms"])
     yield "Quotas", rows
 
 
@@ -114,9 +116,7 @@ def _assignment(assignment: Json) -> str:
 
 
 def _moment(timestamp_ms: int) -> str:
-    if timestamp_ms < 0:
-        return _NONE
-    return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+    return _NONE if timestamp_ms < 0 else moment(timestamp_ms)
 
 
 def _ago(ms: int | None) -> str:

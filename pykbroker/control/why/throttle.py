@@ -13,7 +13,7 @@ from pykbroker.server.node.broker import Broker
 from .answers import AppliedQuota, ThrottleAnswer
 from .precedence import KEYS, UNITS, client_name, name_of, winning
 from .sources import Sources
-from .wording import duration
+from .wording import capital, duration
 
 
 async def why_throttle(sources: Sources, user: str, client_id: str) -> ThrottleAnswer:
@@ -28,12 +28,12 @@ async def why_throttle(sources: Sources, user: str, client_id: str) -> ThrottleA
         allowed = f"{rate}{throttled.limit:,.0f} {UNITS[throttled.key]}"
         reason = "throttled"
         verdict = (
-            f"{who[:1].upper()}{who[1:]} is throttled by {throttled.key} of {throttled.entity} ({allowed}), "
+            f"{capital(who)} is throttled by {throttled.key} of {throttled.entity} ({allowed}), "
             f"for {duration(throttled.throttle_ms)} more."
         )
     else:
         applied = ", ".join(f"{each.key} of {each.entity}" for each in quotas)
-        reason, verdict = "within-quota", f"{who[:1].upper()}{who[1:]} is within its quotas: {applied}."
+        reason, verdict = "within-quota", f"{capital(who)} is within its quotas: {applied}."
     facts = [_fact(each) for each in quotas]
     facts += [f"It comes before {', '.join(each.passed_over)} ({each.key})." for each in quotas if each.passed_over]
     if quotas:

@@ -17,8 +17,17 @@ def duration(ms: int) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Return a time by the wall clock in UTC."""
-    return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+    """Return a time in UTC; the number itself of one that no calendar has, as records may have it."""
+    try:
+        found = datetime.fromtimestamp(timestamp_ms // 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms"
+    return f"{found:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+
+
+def capital(text: str) -> str:
+    """Return a text as a sentence begins."""
+    return text[:1].upper() + text[1:]
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

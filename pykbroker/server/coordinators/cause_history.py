@@ -24,6 +24,8 @@ MOST_CHARACTERS: Final = 500
 """Of one cause."""
 MOST_CHARACTERS_OF_STEP: Final = 1_500
 """Of all causes of a step; those that come behind are left out, and their number is told."""
+MOST_CHARACTERS_OF_ALL: Final = 4 * 1024 * 1024
+"""Of all groups or transactional ids together; those without news for longest go first."""
 _NAME_CHARACTERS: Final = 250
 
 
@@ -56,6 +58,12 @@ class Transition(NamedTuple):
     rebalance: str
     origin: Origin
 
+    @property
+    def characters(self) -> int:
+        origin = self.origin
+        names = len(origin.member_id) + len(origin.client_id) + len(origin.principal)
+        return sum(map(len, self.causes)) + len(self.rebalance) + names
+
 
 def origin_of(request: object, context: object) -> Origin:
     """Return who asked for a step."""
@@ -81,19 +89,31 @@ class Asked:
 
 
 class _Lately:
-    __slots__ = ("place", "rebalances", "transitions")
+    __slots__ = ("characters", "place", "rebalances", "transitions")
 
     def __init__(self, place: int) -> None:
         self.place = place
+        self.characters = 0
         self.transitions: deque[Transition] = deque(maxlen=MOST_TRANSITIONS)
         self.rebalances: deque[Transition] = deque(maxlen=MOST_REBALANCES)
 
+    def add(self, transition: Transition) -> None:
+        for steps in (self.transitions, self.rebalances) if transition.rebalance else (self.transitions,):
+            if len(steps) == steps.maxlen:
+                self.characters -= steps[0].characters
+            steps.append(transition)
+            self.characters += transition.characters
+
 
 class CauseHistory:
-    """The history of one coordinator. most_keys: groups or transactional ids; those without news for longest go."""
+    """The history of one coordinator. most_keys: groups or transactional ids; those without news for longest go.
+    most_characters: of all of them.
+    """
 
-    def __init__(self, most_keys: int = MOST_KEYS) -> None:
+    def __init__(self, most_keys: int = MOST_KEYS, most_characters: int = MOST_CHARACTERS_OF_ALL) -> None:
         self._most_keys = most_keys
+        self._most_characters = most_characters
+        self._characters = 0
         self._by_key: dict[str, _Lately] = {}
 
     def __len__(self) -> int:
@@ -102,17 +122,22 @@ class CauseHistory:
     def keep(self, place: int, causes: Sequence[Cause], origin: Origin, timestamp_ms: int) -> None:
         """Keep a step's causes. place: the partition in which the groups or ids live."""
         for key, of_key in _by_key(causes).items():
+            lately = self._take_out(key)
             if any(cause.kind is CauseKind.END for cause in of_key):
-                self._by_key.pop(key, None)
                 continue
-            lately = self._by_key.pop(key, None) or _Lately(place)
+            if lately is None:
+                lately = _Lately(place)
+            lately.add(Transition(timestamp_ms, _words(of_key), _rebalance(of_key), origin))
             self._by_key[key] = lately  # the newest last
-            transition = Transition(timestamp_ms, _words(of_key), _rebalance(of_key), origin)
-            lately.transitions.append(transition)
-            if transition.rebalance:
-                lately.rebalances.append(transition)
-        while len(self._by_key) > self._most_keys:
-            del self._by_key[next(iter(self._by_key))]
+            self._characters += lately.characters
+        while len(self._by_key) > self._most_keys or self._characters > self._most_characters:
+            self._take_out(next(iter(self._by_key)))
+
+    def _take_out(self, key: str) -> _Lately | None:
+        lately = self._by_key.pop(key, None)
+        if lately is not None:
+            self._characters -= lately.characters
+        return lately
 
     def transitions(self, key: str) -> Sequence[Transition]:
         """Return the last steps of a group or transactional id, the newest last."""
@@ -126,7 +151,8 @@ class CauseHistory:
 
     def forget(self, place: int) -> None:
         """Forget what lives in a partition, which is led elsewhere from now on."""
-        self._by_key = {key: lately for key, lately in self._by_key.items() if lately.place != place}
+        for key in [key for key, lately in self._by_key.items() if lately.place == place]:
+            self._take_out(key)
 
 
 def _words(causes: Sequence[Cause]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pykbroker.protocol.messages.fetch import FetchRequest
 from pykbroker.replication.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, TOPIC_IDS_SINCE_VERSION, PartitionAnswers
 
 from ..network.handlers import ConnectionState
+from ..network.transport import Transport
 
 MOST_CLIENTS: Final = 1_000
 MOST_PARTITIONS: Final = 50_000
@@ -47,7 +48,7 @@ class FetchedPartition:
 
 @dataclass(slots=True)
 class FetchingClient:
-    """A connection by which a client fetches.
+    """A connection by which a client fetches. transport: None in tests without one.
 
     current: the partitions that the newest Fetch is about. former: those that it has left out. last_ms: when the newest
     one came. waiting: how many of its fetches wait for records now. throttled_until_ms: until when a quota has held
@@ -57,6 +58,7 @@ class FetchingClient:
     client_id: str
     host: str
     principal: str
+    transport: Transport | None = None
     current: dict[_Place, FetchedPartition] = field(default_factory=dict)
     former: dict[_Place, FetchedPartition] = field(default_factory=dict)
     last_ms: int = 0
@@ -64,6 +66,13 @@ class FetchingClient:
     is_read_committed: bool = False
     throttled_until_ms: int | None = None
     number: int = 0
+    is_full: bool = False
+    """The client fetches more partitions than are noted."""
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the client has not closed the connection, as far as this end hears of it."""
+        return self.transport is None or not self.transport.has_peer_left()
 
     @property
     def size(self) -> int:
@@ -109,6 +118,7 @@ class FetchingClient:
         partition = self.current.get(place) or self.former.pop(place, None)
         if partition is None:
             if self.size >= _MOST_OF_ONE:
+                self.is_full = True
                 return
             partition = FetchedPartition(offset, now_ms, offset, now_ms)
         partition.offset, partition.named_ms = offset, now_ms
@@ -139,6 +149,8 @@ class FetchSightings:
         self._clients: dict[int, FetchingClient] = {}
         self._numbers = count(1)
         self._partitions = 0
+        self.has_forgotten = False
+        """Not all that has been fetched is here."""
 
     def begin(
         self,
@@ -153,7 +165,8 @@ class FetchSightings:
         client_id = ("" if header is None else header.client_id or "")[:_NAME_CHARACTERS]
         client = connection.fetching
         if not isinstance(client, FetchingClient) or client.client_id != client_id:
-            client = FetchingClient(client_id, connection.client_address, connection.principal[:_NAME_CHARACTERS])
+            principal = connection.principal[:_NAME_CHARACTERS]
+            client = FetchingClient(client_id, connection.client_address, principal, connection.transport)
             client.number = next(self._numbers)
             connection.fetching = client
         if self._clients.pop(client.number, None) is not None:
@@ -161,7 +174,9 @@ class FetchSightings:
         client.begin(request, version, topic_name, now_ms)
         self._clients[client.number] = client  # the newest last
         self._partitions += client.size
+        self.has_forgotten |= client.is_full
         while len(self._clients) > MOST_CLIENTS or self._partitions > MOST_PARTITIONS:
+            self.has_forgotten = True
             self._partitions -= self._clients.pop(next(iter(self._clients))).size
         return client
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.control.audit.batch_headers import BLOCK_BYTES, end_of_records, size_in_files, with_headers
+from pykbroker.control.audit.batch_headers import BLOCK_BYTES, end_of_records, last_batch, size_bytes, with_headers
 from pykbroker.protocol.records.batch import Record, encode_batch
 
 
@@ -63,7 +63,9 @@ def test_the_last_offset_is_found_in_files(tmp_path: Path, sizes: list[int], has
     assert bytes(response[:4]) == b"head"
     assert bytes(response[-4:]) == b"tail"
     assert end_of_records(response[4:-4]) == len(sizes)
-    assert size_in_files([b"head", region]) == len(records)
+    assert end_of_records(last_batch(response[4:-4])) == len(sizes)
+    assert len(last_batch(response[4:-4])) == len(batches([sizes[-1]]))
+    assert size_bytes([b"head", region]) == 4 + len(records)
 
 
 def test_a_file_that_became_shorter_gives_what_is_there(tmp_path: Path) -> None:

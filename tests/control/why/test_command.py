@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import trio
 from click.testing import CliRunner, Result
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from compat_tests.brokers import ExternalBroker
 from compat_tests.transacting import leave_hanging
@@ -51,6 +53,33 @@ def test_a_group_and_its_consumer(why: Why, broker: Broker, clients: Clients, to
     assert "does not exist" in why("consumer", name, "--topic", "nowhere").output
     consumer.close()
     assert json.loads(why("--json", "consumer", name).output)["reason"] == "no-members"
+
+
+def test_the_gravest_partition_is_the_consumer_s(
+    why: Why, broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    broker.topic(topic).produce(b"a", b"b", partition=1)
+    consumer = clients.confluent(name, [topic])
+    polled(consumer, lambda: bool(consumer.assignment()))
+    consumer.commit(offsets=[TopicPartition(topic, 0, 0), TopicPartition(topic, 1, 1)], asynchronous=False)
+
+    answer = json.loads(why("--json", "consumer", name).output)
+
+    assert [each["reason"] for each in answer["partitions"]] == ["not-told", "end-of-log"]
+    assert f"has committed {topic}-1 to 1, 1 offset before its end" in answer["verdict"]
+
+
+def test_a_topic_that_was_deleted_under_its_consumer(
+    why: Why, broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    clients.joined_python(topic, name)  # which does not poll any more, and keeps its assignment
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(30)
+
+    answer = json.loads(why("--json", "group", name).output)
+    assert [(each["topic"], each["end_offset"]) for each in answer["partitions"]] == [(topic, None)] * 2
+    answer = json.loads(why("--json", "consumer", name).output)
+    assert (answer["reason"], answer["partition_count"]) == ("topic-does-not-exist", 2)
 
 
 def test_an_open_transaction(why: Why, clients: Clients, topic: str, name: str) -> None:
@@ -98,6 +127,7 @@ def test_a_quota(why: Why, broker: Broker, name: str) -> None:
         (["lso", "t", "x"], "Invalid value"),
         (["group"], "Missing argument"),
         (["grup"], "No such command"),
+        (["--ctl", "127.0.0.1:1", "group", "g"], "--ctl and --bootstrap-server exclude each other"),
     ],
 )
 def test_mistakes_are_one_line(why: Why, words: list[str], complaint: str) -> None:
@@ -105,6 +135,11 @@ def test_mistakes_are_one_line(why: Why, words: list[str], complaint: str) -> No
     assert refused.exit_code == 1
     assert complaint in refused.output
     assert len(refused.output.splitlines()) == 1
+
+
+def test_a_broker_that_is_named_wins_over_the_environment(why: Why, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYKBROKER_CTL", "127.0.0.1:1")
+    assert why("group", name).output == f"There is no group {name}.\n"
 
 
 def test_whoever_answers_is_printed_alike(broker: Broker, name: str, capsys: pytest.CaptureFixture[str]) -> None:

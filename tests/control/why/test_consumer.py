@@ -16,6 +16,7 @@ from pykbroker.control.why.consumer import BadQuestion
 from pykbroker.security.acls.entry import AccessControlEntry
 from pykbroker.security.acls.operations import Operation, Permission
 from pykbroker.security.acls.resources import PatternType, ResourceType
+from pykbroker.server.replicas import fetch_sightings
 from pykbroker.testing import Broker, Cluster
 
 from .conftest import Clients, eventually, polled
@@ -82,6 +83,23 @@ def test_a_group_that_begins_behind_the_records(broker: Broker, clients: Clients
 
     assert "began at 2, behind the 2 offsets that the log has before" in answer.verdict
     assert "client's auto.offset.reset" in answer.verdict
+
+
+def test_a_new_connection_goes_on_where_the_one_before_was(
+    broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    broker.topic(topic).produce(b"a", b"b", partition=0)
+    consumer = clients.confluent(name, [topic], client_id=name, reconnect_backoff_ms=10)
+    polled(consumer, lambda: consumer.position([TopicPartition(topic, 0)])[0].offset == 2)
+    with broker.faults.add(api="Fetch", client_id=name, nth=1, drop="before") as dropped:
+        dropped.wait_taken()
+    fetches = len(broker.requests("Fetch", client_id=name))
+
+    answer = eventually(
+        lambda: (consumer.poll(0.01), broker.why.consumer(name, topic=topic, partition=0))[1],
+        lambda it: it.reason == "end-of-log" and len(broker.requests("Fetch", client_id=name)) > fetches + 1,
+    )
+    assert answer.partitions[0].committed is None
 
 
 def test_nobody_subscribes_to_the_topic(broker: Broker, clients: Clients, topic: str, name: str) -> None:
@@ -294,6 +312,56 @@ def test_records_that_not_every_replica_has(name: str) -> None:
         assert "In sync are 2, 1 of 2, 1; broker 1 has up to 1." in answer.facts
         (partition,) = answer.partitions
         assert (partition.position, partition.high_watermark, partition.log_end_offset) == (1, 1, 2)
+
+
+def test_clients_that_look_alike_and_fare_differently(broker: Broker, clients: Clients, topic: str, name: str) -> None:
+    broker.topic(topic).produce(b"a", partition=0)
+    paused, reading = clients.confluent(f"{name}-1", [topic]), clients.confluent(f"{name}-2", [topic])
+    for each in (paused, reading):
+        polled(each, lambda each=each: bool(each.assignment()))  # type: ignore[misc]
+        eventually(
+            lambda each=each: (each.poll(0.01), broker.why.consumer(f"{name}-1", topic=topic, partition=0))[1],  # type: ignore[misc]
+            lambda it: it.reason == "end-of-log",
+        )
+    paused.pause(paused.assignment())
+
+    answer = eventually(
+        lambda: (reading.poll(0.01), broker.why.consumer(f"{name}-1", topic=topic, partition=0))[1],
+        lambda it: it.reason == "not-told",
+    )
+    assert answer.verdict.startswith("2 connections of client app at 127.0.0.1 have fetched ")
+    assert any("has sent no Fetch" in fact for fact in answer.facts)
+
+    reading.close()
+    answer = broker.why.consumer(f"{name}-1", topic=topic, partition=0)
+    assert answer.reason == "no-fetch", answer
+
+
+def test_a_consumer_that_more_others_have_followed_than_are_kept_in_mind(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_sightings, "MOST_CLIENTS", 1)
+    with Broker() as own, ExitStack() as closing:
+        clients = Clients(own, closing)
+        topic = own.create_topic(name)
+        clients.joined_python(topic, name)
+        other = clients.python(client_id="other")
+        other.assign([PythonPartition(topic, 0)])
+        assert other.poll(30_000)
+
+        answer = own.why.consumer(name)
+
+        assert (answer.reason, "is not known any more" in answer.verdict) == ("not-told", True), answer
+
+
+def test_a_client_that_has_gone_without_a_word(broker: Broker, topic: str, name: str) -> None:
+    broker.topic(topic).produce(b"a", partition=0)
+    with ExitStack() as closing:
+        consumer = Clients(broker, closing).python(client_id=name)
+        consumer.assign([PythonPartition(topic, 0)])
+        assert consumer.poll(30_000)
+    answer = eventually(lambda: broker.why.consumer(client_id=name), lambda it: it.reason == "no-fetch")
+    assert answer.verdict.endswith("and has closed its connection.")
 
 
 def test_a_question_without_a_group_or_a_client_is_refused(broker: Broker) -> None:

@@ -8,8 +8,11 @@ from contextlib import ExitStack
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from pykbroker.client.cluster import Cluster
+from pykbroker.control.why import requests
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from pykbroker.server.node.node import Node
 from pykbroker.testing import Broker
+from pykbroker.testing import Cluster as Brokers
 
 from .conftest import Clients, eventually, polled
 
@@ -240,3 +243,16 @@ def test_a_consumer_group_waits_for_the_member_that_has_to_give_up_partitions(
     assert f"a heartbeat that it has given up {topic}-" in awaited.what
     assert f"of {awaited.member_id}" in answer.verdict
     polled(lazy, lambda: len(lazy.assignment()) == 1)
+
+
+def test_a_group_that_another_broker_coordinates(name: str) -> None:
+    with Brokers(2) as cluster:
+        cluster.create_topic(name)
+        cluster.group(name).commit({(name, 0): 0})
+
+        async def ask(node: Node | None) -> dict[str, object]:
+            return await requests.ask(requests.brokers_of([node]), "group", {"group": name})
+
+        answers = [cluster.running_loop().call(ask, each.node) for each in cluster.nodes]
+    assert {str(each["reason"]) for each in answers} == {"no-members", "coordinated-elsewhere"}
+    assert any("coordinates it, and was not asked" in str(each["verdict"]) for each in answers)

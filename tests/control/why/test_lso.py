@@ -5,9 +5,15 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
 
 from compat_tests.brokers import ExternalBroker
 from compat_tests.transacting import leave_hanging
+from pykbroker.control.why import by_protocol, lso
 from pykbroker.testing import Broker
 
 from .conftest import Clients, eventually
@@ -83,3 +89,43 @@ def test_a_hanging_transaction_is_told_with_the_command_that_ends_it() -> None:
         command = shlex.split(open_one.command.replace("HOST:PORT", own.bootstrap_servers))
         subprocess.run([sys.executable, "-m", *command], check=True, timeout=60)
         assert own.why.lso("t", 0).reason == "nothing-holds-it"
+
+
+@pytest.mark.parametrize("door", ["control", "protocol"])
+def test_a_transaction_that_ends_meanwhile_does_not_hang(
+    broker: Broker, clients: Clients, topic: str, name: str, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    producer = clients.producer(transactional_id=name)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"a", partition=0)
+    producer.flush(30)
+
+    def end() -> None:
+        producer.commit_transaction(30)
+        broker.wait_for(topic=topic, records=1)  # its marker is written
+
+    def ending(look: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def ends_first(*args: Any, **options: Any) -> Any:
+            await trio.to_thread.run_sync(end)
+            return await look(*args, **options)
+
+        return ends_first
+
+    if door == "control":
+        monkeypatch.setattr(lso._Coordinators, "of", ending(lso._Coordinators.of))
+        assert broker.why.lso(topic, 0).reason == "nothing-holds-it"
+    else:
+        monkeypatch.setattr(by_protocol, "list_transactions", ending(by_protocol.list_transactions))
+        assert broker.call(by_protocol.lso, topic, 0).reason == "nothing-holds-it"
+
+
+def test_a_timestamp_that_no_calendar_has(broker: Broker, clients: Clients, name: str) -> None:
+    topic = broker.create_topic(name, configs={"message.timestamp.after.max.ms": 2**63 - 1})
+    producer = clients.producer(transactional_id=name)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"a", timestamp=10**17)
+    producer.flush(30)
+    assert "has the timestamp 100000000000000000 ms." in str(broker.why.lso(name))
+    producer.abort_transaction(30)

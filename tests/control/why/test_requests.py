@@ -52,6 +52,13 @@ def test_a_bad_question_is_one_line(broker: Broker, question: str, arguments: di
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_who_names_nothing_is_asked_for_it(broker: Broker) -> None:
+    with pytest.raises(ValueError, match="name a group"):
+        broker.why.group("")
+    with pytest.raises(ValueError, match="name a topic"):
+        broker.why.lso("", 0)
+
+
 def test_where_no_broker_runs_nobody_is_asked() -> None:
     with pytest.raises(NothingToAsk):
         Sources([])

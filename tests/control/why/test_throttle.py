@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable
 
 import pytest
@@ -78,3 +80,12 @@ def test_a_quota_on_changes_of_the_metadata(broker: Broker, name: str) -> None:
 
     assert [each.key for each in answer.quotas] == ["controller_mutation_rate"]
     assert answer.reason == "within-quota"
+
+
+def test_a_limit_that_is_none(broker: Broker, name: str) -> None:
+    set_quota(broker, [("client-id", name)], request_percentage=math.inf)
+
+    answer = broker.why.throttle(name)
+
+    assert json.loads(json.dumps(answer.to_json(), allow_nan=False))["quotas"][0]["limit"] is None
+    assert f"client-id {name}  -  " in str(answer)
