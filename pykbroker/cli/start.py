@@ -166,7 +166,7 @@ class _Start:
     is_ephemeral: bool
     offer: Offer | None
     ctl: StartControl | None
-    clocks: Clocks | None
+    clocks: Clocks | None = None
 
 
 def load_config(
