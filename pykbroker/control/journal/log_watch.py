@@ -128,8 +128,11 @@ class LogWatch:
         self._watched = _logs(parts)
         now = {each.at: each.end(self._cleanings) for each in self._watched.values()}
         known, self._known = self._known, now
+        gone = [at for at in known if at not in now]
+        for at in gone:
+            self._cleanings.pop(at, None)
         changed: dict[TopicPartition, LogEnd | None] = {at: end for at, end in now.items() if end != known.get(at)}
-        return changed | dict.fromkeys(known.keys() - now.keys())
+        return changed | dict.fromkeys(gone)
 
 
 def _logs(parts: NodeParts) -> dict[str, _Watched]:
