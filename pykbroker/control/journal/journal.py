@@ -19,7 +19,7 @@ from .topic_names import TopicNames
 
 DEFAULT_BYTES: Final = 16 * 1024 * 1024
 MOST_EVENT_CHARACTERS: Final = 500
-_SHARE_FORGOTTEN: Final = 64
+_SHARE_FORGOTTEN: Final = 32
 _HEADER: Final = Struct(">hhi")
 """API key, version, correlation id."""
 LEAST_HEADER_BYTES: Final = _HEADER.size
