@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -13,3 +14,11 @@ from pykbroker.testing import Broker
 def broker() -> Iterator[Broker]:
     with Broker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A place of this process alone: tests look whether brokers leave something there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("tmp")))
+        yield
