@@ -38,13 +38,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _find(hunt: Hunt, bug: str) -> int:
-    pinned = hunt.seeds[bug]
-    for seed in range(pinned, pinned + MOST_RUNS):
-        if hunt.finds(bug, seed):
-            _tell(f"{bug}: {seed}" if seed == pinned else f"{bug}: {seed} instead of {pinned}")
-            return int(seed != pinned)
-    _tell(f"{bug}: no seed from {pinned} to {pinned + MOST_RUNS - 1}")
-    return 2
+    pinned, found = hunt.seeds[bug], hunt.find(bug, MOST_RUNS)
+    if found is None:
+        _tell(f"{bug}: no seed from {pinned} to {pinned + MOST_RUNS - 1}")
+        return 2
+    _tell(f"{bug}: {found}" if found == pinned else f"{bug}: {found} instead of {pinned}")
+    return int(found != pinned)
 
 
 def _tell(line: str) -> None:

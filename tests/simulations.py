@@ -108,10 +108,14 @@ class Hunt:
     seeds: Mapping[str, int]
     finds: Callable[[str, int], bool]
 
+    def find(self, bug: str, tries: int) -> int | None:
+        """Return the first seed that finds the bug, of so many from the pinned one on; None where none of them does."""
+        pinned = self.seeds[bug]
+        return next((seed for seed in range(pinned, pinned + tries) if self.finds(bug, seed)), None)
+
     def check(self, bug: str) -> None:
         """The pinned seed finds the bug, or one of the next few does."""
-        pinned = self.seeds[bug]
-        found = next((seed for seed in range(pinned, pinned + TRIES) if self.finds(bug, seed)), None)
+        pinned, found = self.seeds[bug], self.find(bug, TRIES)
         assert found is not None, (
             f"no seed from {pinned} to {pinned + TRIES - 1} finds {bug} any more. Another seed that does, to be pinned "
             f"instead: python -m tests.find_seed {self.name} {bug}"
