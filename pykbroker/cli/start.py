@@ -432,7 +432,7 @@ def _node(start: _Start, on_loading: OnLoading | None) -> Node:
     from pykbroker.server.node.environment import Environment
     from pykbroker.server.node.node import Node, socket_options
     from pykbroker.server.runtime.clock import SystemClock
-    from pykbroker.server.runtime.threads import WorkerThreads
+    from pykbroker.server.runtime.threads import OnTheLoop, WorkerThreads
     from pykbroker.storage.files.disk import OsDisk
     from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 
@@ -447,6 +447,7 @@ def _node(start: _Start, on_loading: OnLoading | None) -> Node:
         on_loading=on_loading,
         process_options=start.options,
         offer=start.offer,
+        flush_threads=OnTheLoop() if start.is_ephemeral else None,
     )
     if start.ctl is None:
         if start.clocks is not None:

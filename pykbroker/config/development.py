@@ -39,8 +39,9 @@ TEST: Mapping[str, str] = MappingProxyType(
         # A test of a consumer that dies may ask for a short session. Nobody gets one who does not ask.
         "group.min.session.timeout.ms": "100",
         "group.consumer.min.session.timeout.ms": "200",
-        # Retention, compaction and timeouts of transactions are seen to within a second, not within minutes.
-        "log.initial.task.delay.ms": "0",
+        # Retention, compaction and timeouts of transactions are seen to within a second, not within minutes;
+        # a start, which has other things to do, is over by then.
+        "log.initial.task.delay.ms": "1000",
         "log.retention.check.interval.ms": "1000",
         "log.cleaner.backoff.ms": "1000",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",

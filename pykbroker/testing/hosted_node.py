@@ -19,8 +19,9 @@ from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import NeverServed, Node, NodeReady, socket_options
 from pykbroker.server.quorum.formatting import directory_paths, format_unformatted, formatted_cluster_id
 from pykbroker.server.runtime.clock import SystemClock
-from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.server.runtime.threads import OnTheLoop, WorkerThreads
 from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 
 from .errors import BrokerFailed, BrokerNotRunning
 from .reserved_port import ReservedPort
@@ -112,6 +113,7 @@ class HostedNode:
             rng=random.Random(),  # noqa: S311 - nothing secret is drawn
             new_workplace=ThisThread,
             notes_fetches=True,
+            flush_threads=OnTheLoop() if isinstance(self.disk, UnsyncedDisk) else None,
         )
         if self.control is not None:
             environment = self.control.equip(environment)

@@ -22,11 +22,11 @@ from pykbroker.protocol.records.batch import Record, decode_batch_header, encode
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.logs.record_checks import RecordChecks
 from pykbroker.server.network.handlers import CloseConnection
+from pykbroker.server.runtime.threads import OnTheLoop
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.api.held_threads import HeldThreads, do_meanwhile
 from tests.api.test_produce import NEWEST, answers, errors, request, stored_values
 from tests.api.turns_taken import context_of, handle
-from tests.server.inline_threads import InlineThreads
 
 RECORDS = 40
 VALUE = bytes(20_000)
@@ -212,7 +212,7 @@ def test_many_bombs_in_a_request_decompress_to_a_bounded_size(node: ApiNode) -> 
     assert set(found) == {ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE}
 
 
-class CountedThreads(InlineThreads):
+class CountedThreads(OnTheLoop):
     def __init__(self) -> None:
         self.runs = 0
 

@@ -23,10 +23,10 @@ from pykbroker.server.network.node_connections import NodeConnections
 from pykbroker.server.node.auto_topic_creation import AutoTopicCreation
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.quorum.controller_channel import ControllerChannel
+from pykbroker.server.runtime.threads import OnTheLoop
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 from tests.metadata.cluster import CLUSTER_ID, Cluster
-from tests.server.inline_threads import InlineThreads
 
 
 class DirectDriver:
@@ -60,7 +60,7 @@ class Admin:
         self.cluster = cluster
         driver = DirectDriver(cluster)
         connections = NodeConnections(SimulatedNetwork(random.Random(0)), client_id="broker-1", request_timeout_ms=1)
-        channel = ControllerChannel(connections, local=driver, find=lambda: None, timeout_ms=1, threads=InlineThreads())
+        channel = ControllerChannel(connections, local=driver, find=lambda: None, timeout_ms=1, threads=OnTheLoop())
         seen = SimpleNamespace(
             config=cluster.config,
             node_id=1,

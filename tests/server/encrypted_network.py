@@ -13,8 +13,7 @@ from pykbroker.security.tls.contexts import client_context, server_context
 from pykbroker.security.tls.settings import TlsSettings
 from pykbroker.server.network.tls_transport import Handshakes, TlsTransport
 from pykbroker.server.network.transport import Acceptor, Network, Transport
-from pykbroker.server.runtime.threads import Threads
-from tests.server.inline_threads import InlineThreads
+from pykbroker.server.runtime.threads import OnTheLoop, Threads
 
 
 @functools.cache
@@ -64,7 +63,7 @@ class EncryptedNetwork:
 
     def __init__(self, inner: Network, threads: Threads | None = None) -> None:
         self._inner = inner
-        self._handshakes = Handshakes(threads or InlineThreads())
+        self._handshakes = Handshakes(threads or OnTheLoop())
 
     async def listen(self, host: str, port: int) -> Acceptor:
         return await self._inner.listen(host, port)

@@ -32,12 +32,11 @@ from pykbroker.server.network.throttling import Throttling
 from pykbroker.server.network.transport import Network, Transport
 from pykbroker.server.runtime.clock import Clock, SystemClock
 from pykbroker.server.runtime.log_lines import RateLimitedLog
-from pykbroker.server.runtime.threads import Threads, WorkerThreads
+from pykbroker.server.runtime.threads import OnTheLoop, Threads, WorkerThreads
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.storage.files.errors import FileError
-from tests.server.inline_threads import InlineThreads
 
 refusals_log = logging.getLogger("pykbroker.refusals")
 
@@ -126,7 +125,7 @@ def connection_quotas(listener: str, clock: Clock, properties: Mapping[str, str]
         protected=None,
         windows=QuotaWindows(),
         clock=clock,
-        hosts=HostAddresses(InlineThreads()),
+        hosts=HostAddresses(OnTheLoop()),
     )
 
 
@@ -140,7 +139,7 @@ def dispatcher_of(
 ) -> Dispatcher[Any]:
     """For handlers that ask nothing of a node, and answers without files."""
     throttling = None if quotas is None else Throttling(quotas, clock or SystemClock())
-    return kind(None, handlers, threads or InlineThreads(), disk_failed=_unexpected, throttling=throttling)
+    return kind(None, handlers, threads or OnTheLoop(), disk_failed=_unexpected, throttling=throttling)
 
 
 def _unexpected(failure: FileError) -> None:

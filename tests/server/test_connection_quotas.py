@@ -17,9 +17,9 @@ from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.server.network import host_addresses
 from pykbroker.server.network.connection_quotas import ConnectionQuotas
 from pykbroker.server.network.host_addresses import HostAddresses, canonical_address
+from pykbroker.server.runtime.threads import OnTheLoop
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
-from tests.server.inline_threads import InlineThreads
 from tests.server.serving import Served, Server, eventually
 from tests.server.test_connection import heartbeats, numbered
 
@@ -43,7 +43,7 @@ def made(
         protected=protected,
         windows=QuotaWindows(),
         clock=SimulatedClock(),
-        hosts=HostAddresses(InlineThreads()),
+        hosts=HostAddresses(OnTheLoop()),
     )
 
 
@@ -293,7 +293,7 @@ def test_addresses_have_one_form() -> None:
 
 def test_this_machine_is_known_by_its_name_and_nonsense_is_nobody() -> None:
     async def run() -> dict[str, str]:
-        return await HostAddresses(InlineThreads()).find(["localhost", "10.1.2.3", "no such host", "x" * 300])
+        return await HostAddresses(OnTheLoop()).find(["localhost", "10.1.2.3", "no such host", "x" * 300])
 
     assert trio.run(run) == {"localhost": "127.0.0.1", "10.1.2.3": "10.1.2.3"}
 
@@ -301,7 +301,7 @@ def test_this_machine_is_known_by_its_name_and_nonsense_is_nobody() -> None:
 def test_names_that_take_long_are_given_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    class SlowThreads(InlineThreads):
+    class SlowThreads(OnTheLoop):
         async def run(self, fn, *args):  # type: ignore[no-untyped-def]
             asked.extend(args)
             await trio.sleep(2)

@@ -25,9 +25,9 @@ from pykbroker.server.network.handlers import CloseConnection, ConnectionState, 
 from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
 from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.server.quorum.forwarding import disclose, enclose_response
+from pykbroker.server.runtime.threads import OnTheLoop
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
-from tests.server.inline_threads import InlineThreads
 
 from .controllers import TestController
 
@@ -57,7 +57,7 @@ class World:
     async def channel(self, local: LocalController | None = None) -> AsyncIterator[ControllerChannel]:
         connections = NodeConnections(self.network, client_id="broker-1", request_timeout_ms=30_000)
         channel = ControllerChannel(
-            connections, local=local, find=lambda: self.leader, timeout_ms=5_000, threads=InlineThreads()
+            connections, local=local, find=lambda: self.leader, timeout_ms=5_000, threads=OnTheLoop()
         )
         yield channel
         await channel.aclose()

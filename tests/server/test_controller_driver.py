@@ -42,12 +42,13 @@ from pykbroker.server.quorum.metadata_publisher import PARTITIONS_AT_ONCE, Metad
 from pykbroker.server.quorum.raft_channel import RaftChannel
 from pykbroker.server.quorum.raft_driver import RaftDriver
 from pykbroker.server.runtime.clock import Clock, SystemClock
+from pykbroker.server.runtime.threads import OnTheLoop
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.storage.files.disk import Disk, OsDisk
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.segments.log_config import LogConfig
-from tests.server.inline_threads import GatedThreads, InlineThreads, T, Ts
+from tests.server.gated_threads import GatedThreads, T, Ts
 
 NODE_ID = 1
 CLUSTER_ID = "rGKhQ5uFQ7WqXg2Vd1mY0A"
@@ -61,7 +62,7 @@ class Quorum:
         self,
         disk: Disk,
         directory: str,
-        threads: InlineThreads,
+        threads: OnTheLoop,
         append_linger_ms: int = 0,
         clock: Clock | None = None,
     ) -> None:
@@ -98,8 +99,8 @@ class Quorum:
             task_status.started()
 
 
-def open_quorum(disk: Disk, directory: str = DIRECTORY, *, threads: InlineThreads | None = None) -> Quorum:
-    return Quorum(disk, directory, threads or InlineThreads())
+def open_quorum(disk: Disk, directory: str = DIRECTORY, *, threads: OnTheLoop | None = None) -> Quorum:
+    return Quorum(disk, directory, threads or OnTheLoop())
 
 
 def simulated_disk() -> SimulatedDisk:
@@ -209,7 +210,7 @@ def test_first_records_that_were_lost_with_their_leader_are_written_again(monkey
     trio.run(scenario)
 
 
-class CountingThreads(InlineThreads):
+class CountingThreads(OnTheLoop):
     def __init__(self) -> None:
         self.count = 0
 
@@ -364,7 +365,7 @@ class ClockThatIsSet(SystemClock):
 def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_step() -> None:
     async def scenario() -> None:
         clock = ClockThatIsSet()
-        quorum = Quorum(simulated_disk(), DIRECTORY, InlineThreads(), clock=clock)
+        quorum = Quorum(simulated_disk(), DIRECTORY, OnTheLoop(), clock=clock)
         async with trio.open_nursery() as nursery:
             await nursery.start(quorum.run)
             heartbeat = await register_broker(quorum, broker_id=2)

@@ -15,8 +15,8 @@ from pykbroker.security.sasl.oauthbearer.validator_settings import JwksAddress
 from pykbroker.security.tls.settings import TlsSettings
 from pykbroker.server.network.jwks_refresh import MISSING_INTERVAL_S, JwksRefresh, read_document
 from pykbroker.server.runtime.startup_error import StartupError
+from pykbroker.server.runtime.threads import OnTheLoop
 from tests.security.sasl.tokens import NOW_MS, jwk, jwks, other_rsa_key, rsa_key
-from tests.server.inline_threads import InlineThreads
 
 NAME = "sasl.oauthbearer.jwks.endpoint.url"
 FIRST, SECOND = jwks(jwk(rsa_key(), "first")), jwks(jwk(other_rsa_key(), "second"))
@@ -56,7 +56,7 @@ def in_virtual_time(work: Callable[[trio.Nursery], Awaitable[None]]) -> None:
 
 def test_keys_are_there_before_the_node_serves_and_are_fetched_again() -> None:
     issuer = Issuer(FIRST, SECOND)
-    refresh = JwksRefresh(address(), InlineThreads(), issuer)
+    refresh = JwksRefresh(address(), OnTheLoop(), issuer)
 
     async def work(nursery: trio.Nursery) -> None:
         await nursery.start(refresh.run)
@@ -72,7 +72,7 @@ def test_keys_are_there_before_the_node_serves_and_are_fetched_again() -> None:
 
 def test_a_key_that_is_missing_is_sought_soon() -> None:
     issuer = Issuer(FIRST, SECOND)
-    refresh = JwksRefresh(address(), InlineThreads(), issuer)
+    refresh = JwksRefresh(address(), OnTheLoop(), issuer)
 
     async def work(nursery: trio.Nursery) -> None:
         await nursery.start(refresh.run)
@@ -86,7 +86,7 @@ def test_a_key_that_is_missing_is_sought_soon() -> None:
 
 def test_names_that_somebody_invents_cost_few_requests() -> None:
     issuer = Issuer(FIRST)
-    refresh = JwksRefresh(address(refresh_ms=3_600_000), InlineThreads(), issuer)
+    refresh = JwksRefresh(address(refresh_ms=3_600_000), OnTheLoop(), issuer)
 
     async def work(nursery: trio.Nursery) -> None:
         await nursery.start(refresh.run)
@@ -104,7 +104,7 @@ def test_names_that_somebody_invents_cost_few_requests() -> None:
 def test_a_failure_keeps_the_keys_of_before_and_is_one_line(
     failure: bytes | Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refresh = JwksRefresh(address(), InlineThreads(), Issuer(FIRST, failure, SECOND))
+    refresh = JwksRefresh(address(), OnTheLoop(), Issuer(FIRST, failure, SECOND))
 
     async def work(nursery: trio.Nursery) -> None:
         await nursery.start(refresh.run)
@@ -122,7 +122,7 @@ def test_a_failure_keeps_the_keys_of_before_and_is_one_line(
 def test_a_request_is_tried_again_for_a_while() -> None:
     down = FetchFailed("it answers with status 503")
     issuer = Issuer(down, down, down, FIRST)
-    refresh = JwksRefresh(address(backoff_max_ms=1_000), InlineThreads(), issuer)
+    refresh = JwksRefresh(address(backoff_max_ms=1_000), OnTheLoop(), issuer)
 
     async def work(nursery: trio.Nursery) -> None:
         started = trio.current_time()
@@ -147,7 +147,7 @@ def refused_start(refresh: JwksRefresh) -> str:
 
 def test_without_keys_the_node_does_not_start() -> None:
     issuer = Issuer(FetchFailed("it answers with status 404", is_final=True))
-    line = refused_start(JwksRefresh(address(backoff_max_ms=1_000), InlineThreads(), issuer))
+    line = refused_start(JwksRefresh(address(backoff_max_ms=1_000), OnTheLoop(), issuer))
     reason = "https://issuer/keys: it answers with status 404"
     assert line == f"{NAME}: there are no keys to verify tokens with: {reason}"
     assert len(issuer.fetches) == 1
@@ -156,8 +156,8 @@ def test_without_keys_the_node_does_not_start() -> None:
 def test_a_file_is_read_again_like_an_address(tmp_path: Path) -> None:
     path = tmp_path / "keys of mine.json"
     given = address(f"file://{tmp_path}/keys%20of%20mine.json", refresh_ms=1_000)
-    refresh = JwksRefresh(given, InlineThreads())
-    assert "cannot be read: No such file" in refused_start(JwksRefresh(given, InlineThreads()))
+    refresh = JwksRefresh(given, OnTheLoop())
+    assert "cannot be read: No such file" in refused_start(JwksRefresh(given, OnTheLoop()))
     path.write_bytes(FIRST)
     assert read_document(given) == FIRST
 
@@ -170,7 +170,7 @@ def test_a_file_is_read_again_like_an_address(tmp_path: Path) -> None:
 
     in_virtual_time(work)
     path.write_bytes(b"x" * (1 << 21))
-    assert "is larger than" in refused_start(JwksRefresh(given, InlineThreads()))
+    assert "is larger than" in refused_start(JwksRefresh(given, OnTheLoop()))
     path.unlink()
     path.mkdir()
-    assert "is not a file" in refused_start(JwksRefresh(given, InlineThreads()))
+    assert "is not a file" in refused_start(JwksRefresh(given, OnTheLoop()))

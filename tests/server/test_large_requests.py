@@ -13,8 +13,8 @@ from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsReque
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import Admission, LargeRequests
 from pykbroker.server.network.needs import NOTHING
+from pykbroker.server.runtime.threads import OnTheLoop, T, Ts
 
-from .inline_threads import InlineThreads, T, Ts
 from .serving import dispatcher_of
 
 
@@ -109,7 +109,7 @@ def test_leaving_twice_gives_room_once() -> None:
     trio.run(run)
 
 
-class NotingThreads(InlineThreads):
+class NotingThreads(OnTheLoop):
     def __init__(self) -> None:
         self.ran: list[object] = []
 

@@ -21,8 +21,8 @@ from pykbroker.server.network.listener_tls import ListenerTls
 from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.tls_network import TlsNetwork
 from pykbroker.server.network.tls_transport import HandshakeFailed, Handshakes
+from pykbroker.server.runtime.threads import OnTheLoop
 from tests.server.encrypted_network import authority, client_values, pem_key_store, server_values
-from tests.server.inline_threads import InlineThreads
 from tests.server.serving import Client, Served, Server, eventually
 
 REFUSALS = "pykbroker.refusals"
@@ -49,7 +49,7 @@ class TlsServer:
     def __init__(self, server: Server, rules: str = "DEFAULT", **keys: str) -> None:
         self.handlers = Principals()
         self.tls = ListenerTls(
-            server_context(TlsSettings.of(server_values(**keys))), PrincipalMapper(rules), Handshakes(InlineThreads())
+            server_context(TlsSettings.of(server_values(**keys))), PrincipalMapper(rules), Handshakes(OnTheLoop())
         )
         self._server = server
 
@@ -59,7 +59,7 @@ class TlsServer:
 
 async def connect(served: Served, values: dict[str, str] | None = None, host: str = "127.0.0.1") -> Client:
     context = client_context(TlsSettings.of(client_values() if values is None else values))
-    network = TlsNetwork(served.network, context, Handshakes(InlineThreads()))
+    network = TlsNetwork(served.network, context, Handshakes(OnTheLoop()))
     client = Client(await network.connect(host, served.port))
     served.clients.append(client)
     return client

@@ -18,12 +18,11 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from pykbroker.server.logs.hosted_logs import HostedLogs
 from pykbroker.server.logs.log_loading import LoadProgress, LogLoading, LogToOpen, OnLoading
-from pykbroker.server.runtime.threads import Threads, WorkerThreads
+from pykbroker.server.runtime.threads import OnTheLoop, Threads, WorkerThreads
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
 from pykbroker.storage.files.disk import Disk, OsDisk, OsDiskFile
 from pykbroker.storage.log.log import Log, LogConfig
 from tests.api.api_node import ApiNode, VirtualClock, batch
-from tests.server.inline_threads import InlineThreads
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -241,7 +240,7 @@ def test_a_stop_ends_recovery_where_it_is(crashed: Path) -> None:
     directory.release()
 
 
-class PausingThreads(InlineThreads):
+class PausingThreads(OnTheLoop):
     """Each piece of work takes three seconds before it begins."""
 
     async def run(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:

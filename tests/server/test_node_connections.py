@@ -16,11 +16,11 @@ from pykbroker.protocol.messages.reassignments import (
     OngoingTopicReassignment,
 )
 from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
+from pykbroker.server.runtime.threads import OnTheLoop
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 
 from .controllers import TestController
-from .inline_threads import InlineThreads
 
 
 async def _answers(request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
@@ -65,7 +65,7 @@ def test_nothing_is_kept_of_nodes_to_which_there_is_no_connection() -> None:
     run_deterministic(run, seed=1)
 
 
-class CountingThreads(InlineThreads):
+class CountingThreads(OnTheLoop):
     jobs = 0
 
     async def run(self, fn, *args):  # type: ignore[no-untyped-def]

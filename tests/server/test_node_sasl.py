@@ -19,7 +19,7 @@ from pykbroker.server.node.node_sasl import NodeSasl
 from pykbroker.server.node.offered_mechanisms import SaslParts
 from pykbroker.server.node.token_keys import TokenKeys
 from pykbroker.server.runtime.clock import SystemClock
-from tests.server.inline_threads import InlineThreads
+from pykbroker.server.runtime.threads import OnTheLoop
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -59,7 +59,7 @@ class World:
                 **{name.replace("_", "."): text for name, text in more.items()},
             }
         )
-        threads = InlineThreads()
+        threads = OnTheLoop()
         parts = SaslParts(lambda: self.image, TokenKeys(threads), None)
         self.sasl = NodeSasl(self.config, parts, SystemClock(), threads)
         self._offset = 0

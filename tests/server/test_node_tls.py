@@ -20,8 +20,7 @@ from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
 from pykbroker.server.network.tls_network import TlsNetwork
 from pykbroker.server.node.node_tls import NodeTls
-from pykbroker.server.runtime.threads import WorkerThreads
-from tests.server.inline_threads import InlineThreads
+from pykbroker.server.runtime.threads import OnTheLoop, WorkerThreads
 
 KEY_STORE = "listener.name.client.ssl.keystore.location"
 TRUST_STORE = "listener.name.client.ssl.truststore.location"
@@ -38,7 +37,7 @@ class World:
         self.image = MetadataImage()
         self.changes = ImageChanges()
         self._offset = 0
-        self.tls = NodeTls(BrokerConfig(self.properties(**more)), InlineThreads())
+        self.tls = NodeTls(BrokerConfig(self.properties(**more)), OnTheLoop())
         self.listener = self.tls.of_listener("CLIENT")
         assert self.listener is not None
         self.first = self.listener.server
@@ -105,7 +104,7 @@ def test_a_listener_without_a_key_store_ends_the_start(world: World) -> None:
     properties = world.properties()
     del properties[KEY_STORE]
     with pytest.raises(ConfigurationError, match=r"has no key store: listener\.name\.\w+\.ssl\.keystore\.location is"):
-        NodeTls(BrokerConfig(properties), InlineThreads())
+        NodeTls(BrokerConfig(properties), OnTheLoop())
 
 
 def test_a_store_in_another_place_is_used_once_the_change_is_committed(world: World) -> None:
@@ -178,7 +177,7 @@ def test_a_trust_store_is_not_added_to_a_listener_without_one(tmp_path: Path) ->
     world = World(tmp_path)
     properties = world.properties()
     del properties[TRUST_STORE]
-    tls = NodeTls(BrokerConfig(properties), InlineThreads())
+    tls = NodeTls(BrokerConfig(properties), OnTheLoop())
     with pytest.raises(ConfigurationError, match="Cannot add SSL truststore"):
         tls.check_changes(world.image, {TRUST_STORE: str(world.path("trust.pem"))})
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 import trio
 
-from pykbroker.server.runtime.threads import OneAtATime
-
-from .inline_threads import InlineThreads, T, Ts
+from pykbroker.server.runtime.threads import OneAtATime, OnTheLoop, T, Ts
 
 
-class CountingThreads(InlineThreads):
+class CountingThreads(OnTheLoop):
     def __init__(self) -> None:
         self.at_once = self.most_at_once = 0
 

@@ -25,12 +25,12 @@ from pykbroker.server.quorum.encoded_records import EncodedRecords, encode_recor
 from pykbroker.server.quorum.metadata_log import MetadataLog
 from pykbroker.server.quorum.raft_channel import RaftChannel
 from pykbroker.server.quorum.raft_driver import RaftDriver
+from pykbroker.server.runtime.threads import OnTheLoop
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.storage.segments.log_config import LogConfig
-from tests.server.inline_threads import InlineThreads
 
 DIRECTORY = "/data/__cluster_metadata-0"
 OTHER = 2
@@ -94,7 +94,7 @@ def test_records_that_take_the_place_of_truncated_ones_are_flushed_and_committed
         log = MetadataLog.open(disk, DIRECTORY, LogConfig(), clean_shutdown=False, now_ms=0)
         node = RaftNode(LocalReplica(1), VOTERS, log.read_election([1, 2, 3]), log, rng=random.Random(seed))
         peers = Peers()
-        driver = RaftDriver(node, log, peers, clock=SimulatedClock(), threads=InlineThreads())
+        driver = RaftDriver(node, log, peers, clock=SimulatedClock(), threads=OnTheLoop())
         async with trio.open_nursery() as nursery:
             await nursery.start(driver.run)
             while driver.role is not Role.LEADER:  # noqa: ASYNC110 - what is waited for has no event

@@ -17,10 +17,9 @@ from pykbroker.protocol.records.checking import TURN_UNITS
 from pykbroker.protocol.records.compression import Compression, LargePayload
 from pykbroker.server.logs.record_checks import RecordChecks, proceed
 from pykbroker.server.runtime.fair_queue import FairShare
-from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.server.runtime.threads import OnTheLoop, WorkerThreads
 from pykbroker.storage.log.log import LogConfig
 from pykbroker.storage.segments.validation import CheckedBatch, budget_of_request, client_batch_steps
-from tests.server.inline_threads import InlineThreads
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -28,7 +27,7 @@ Ts = TypeVarTuple("Ts")
 NOW_MS = 1_700_000_000_000
 
 
-class CountingThreads(InlineThreads):
+class CountingThreads(OnTheLoop):
     """Jobs that are under way at the same time; each waits until the others had a chance to begin."""
 
     def __init__(self) -> None:
@@ -90,7 +89,7 @@ def test_others_have_a_turn_after_each_turn_of_all_checks_together() -> None:
     data = batch(20_000)
 
     async def main() -> None:
-        checks, steps = RecordChecks(InlineThreads()), Steps()
+        checks, steps = RecordChecks(OnTheLoop()), Steps()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(tick, name="others")
             trio.lowlevel.add_instrument(steps)
@@ -181,7 +180,7 @@ def test_a_small_check_does_not_wait_for_the_large_ones_of_others() -> None:
     hostile, honest = batch(40_000), batch(4_000)
 
     async def main() -> None:
-        checks, done = RecordChecks(InlineThreads()), list[str]()
+        checks, done = RecordChecks(OnTheLoop()), list[str]()
 
         async def one(name: str, data: bytes, client: FairShare) -> None:
             await check(checks, data, client)

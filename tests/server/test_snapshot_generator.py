@@ -20,7 +20,7 @@ from pykbroker.server.quorum.snapshot_generator import CLEANING_INTERVAL_MS, Sna
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.segments.log_config import LogConfig
-from tests.server.inline_threads import GatedThreads
+from tests.server.gated_threads import GatedThreads
 
 DIRECTORY = "/data/__cluster_metadata-0"
 BETWEEN_BYTES = 1000

@@ -15,8 +15,8 @@ from pykbroker.security.tls.principals import PrincipalMapper
 from pykbroker.security.tls.settings import TlsSettings
 from pykbroker.server.network.listener_tls import ListenerTls
 from pykbroker.server.network.tls_transport import Handshakes
+from pykbroker.server.runtime.threads import OnTheLoop
 from tests.server.encrypted_network import authority, client_values, server_values
-from tests.server.inline_threads import InlineThreads
 from tests.server.serving import Served, Server
 from tests.server.test_listener_tls import connect
 from tests.server.test_sasl_gate import Handlers, log_in, sasl
@@ -31,7 +31,7 @@ def quotas_of(user: str, **values: float) -> ClientQuotas:
 
 def tls() -> ListenerTls:
     context = server_context(TlsSettings.of(server_values(client_auth="required")))
-    return ListenerTls(context, PrincipalMapper("DEFAULT"), Handshakes(InlineThreads()))
+    return ListenerTls(context, PrincipalMapper("DEFAULT"), Handshakes(OnTheLoop()))
 
 
 def of_alice() -> dict[str, str]:

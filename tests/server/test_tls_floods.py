@@ -12,9 +12,8 @@ from compat_tests.hostile.load.peers import Peer, connected
 from compat_tests.hostile.load.tls_peers import TlsPeer
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
 from pykbroker.server.network.tls_transport import Handshakes, TlsTransport
-from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.server.runtime.threads import OnTheLoop, WorkerThreads
 from tests.server.encrypted_network import contexts
-from tests.server.inline_threads import InlineThreads
 
 Scenario = Callable[[TlsPeer, Peer, TlsTransport], Awaitable[None]]
 
@@ -27,7 +26,7 @@ def run(scenario: Scenario) -> None:
             acceptor = await SocketNetwork(SocketOptions(), WorkerThreads()).listen("127.0.0.1", 0)
             async with connected(("127.0.0.1", acceptor.address.port)) as connection:
                 served, _ = contexts()
-                handshakes = Handshakes(InlineThreads())
+                handshakes = Handshakes(OnTheLoop())
                 transport = TlsTransport(await acceptor.accept(), served, handshakes, server_side=True)
                 acceptor.close()
                 peer = TlsPeer(connection)

@@ -26,7 +26,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, IN_HAND_BYTES
 from pykbroker.server.network.needs import NOTHING
-from tests.server.inline_threads import InlineThreads
+from pykbroker.server.runtime.threads import OnTheLoop
 
 from .serving import dispatcher_of
 
@@ -49,7 +49,7 @@ def synced(members: int, size: int = 20) -> SyncGroupRequest:
     return SyncGroupRequest(group_id="group", assignments=assigned)
 
 
-class CountingThreads(InlineThreads):
+class CountingThreads(OnTheLoop):
     """How much is unpacked in them. Answers may be packed there, too."""
 
     jobs = 0

@@ -28,7 +28,8 @@ class Environment:
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
     where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
     when_stopping: is called when a clean shutdown begins. time: for what the node is ahead of the clock. notes_fetches:
-    consumers' fetches are noted, for who asks why one of them gets nothing.
+    consumers' fetches are noted, for who asks why one of them gets nothing. flush_threads: where the
+    metadata log is flushed; None for `threads`.
     """
 
     disk: Disk
@@ -44,6 +45,7 @@ class Environment:
     when_stopping: Callable[[], None] | None = None
     time: TimeScopes = BY_THE_CLOCK
     notes_fetches: bool = False
+    flush_threads: Threads | None = None
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

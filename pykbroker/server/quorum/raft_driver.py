@@ -85,16 +85,18 @@ class RaftDriver:
         *,
         clock: Clock,
         threads: Threads,
+        flush_threads: Threads | None = None,
         append_linger_ms: int = 0,
     ) -> None:
-        """Drive `raft` from now on. append_linger_ms: how long a leader waits for more to be
-        written before it flushes.
+        """Drive `raft` from now on. flush_threads: for what is little, and durable when it is done; None for `threads`.
+        append_linger_ms: how long a leader waits for more to be written before it flushes.
         """
         self._raft = raft
         self._log = log
         self._channel = channel
         self._clock = clock
         self._threads = threads
+        self._flush_threads = flush_threads or threads
         self._append_linger_s = append_linger_ms / 1000
         self._first_high_watermark = raft.high_watermark
         self._watchers: list[Callable[[], None]] = []
@@ -442,7 +444,7 @@ class RaftDriver:
         while True:
             try:
                 if in_thread:
-                    await self._threads.run(step)
+                    await self._flush_threads.run(step)
                 else:
                     step()
                 self._refusal = None

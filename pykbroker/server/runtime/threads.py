@@ -32,6 +32,14 @@ class WorkerThreads:
         return await trio.to_thread.run_sync(fn, *args, limiter=self._limiter)
 
 
+class OnTheLoop:
+    """No thread at all: for what waits for no device, such as writes to a disk that syncs nothing."""
+
+    async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        await trio.lowlevel.checkpoint()
+        return fn(*args)
+
+
 class OneAtATime:
     """One call at a time runs in a thread, in the order of the calls, where each runs Python all the time. More of them
     at once would be no faster, and would take the interpreter from the event loop more often.

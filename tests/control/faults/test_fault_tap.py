@@ -32,8 +32,8 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState
 from pykbroker.server.runtime.causes import Handling, handling
+from pykbroker.server.runtime.threads import OnTheLoop
 from tests.api.api_node import in_virtual_time
-from tests.server.inline_threads import InlineThreads
 
 VERSIONS = {ApiKey.PRODUCE: 9, ApiKey.METADATA: 9, ApiKey.HEARTBEAT: 4, ApiKey.FETCH: 12}
 ANSWERS: dict[int, type[Message]] = {
@@ -43,7 +43,7 @@ ANSWERS: dict[int, type[Message]] = {
 }
 
 
-class CountingThreads(InlineThreads):
+class CountingThreads(OnTheLoop):
     def __init__(self) -> None:
         self.calls = 0
         self.when_called: Callable[[], object] = lambda: None

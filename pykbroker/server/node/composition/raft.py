@@ -60,6 +60,7 @@ def raft_driver(
         RaftChannel(connections, storage.cluster_id),
         clock=environment.clock,
         threads=environment.threads,
+        flush_threads=environment.flush_threads,
         append_linger_ms=_append_linger_ms(config),
     )
 

@@ -1,4 +1,4 @@
-"""Threads for tests: blocking work runs on the event loop, at once or when the test lets it."""
+"""Threads for tests: blocking work runs on the event loop when the test lets it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
+from pykbroker.server.runtime.threads import OnTheLoop
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class InlineThreads:
-    async def run(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:
-        await trio.lowlevel.checkpoint()
-        return fn(*args)
-
-
-class GatedThreads(InlineThreads):
+class GatedThreads(OnTheLoop):
     """Nothing runs while it is shut."""
 
     def __init__(self) -> None:
