@@ -44,12 +44,18 @@ def _openssl_is_missing() -> str | None:
     return None if shutil.which("openssl") else "needs openssl (Debian package openssl)"
 
 
+@functools.cache
+def _tshark_is_missing() -> str | None:
+    return None if shutil.which("tshark") else "needs tshark (Debian package tshark)"
+
+
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "java": functools.cache(why_there_is_no_kafka),
     "jdk": functools.cache(why_there_is_no_harness),
     "spark": _spark_is_missing,
     "kcat": _kcat_is_missing,
     "openssl": _openssl_is_missing,
+    "tshark": _tshark_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),

@@ -1,9 +1,8 @@
-"""Capture files are read by a parser of our own, which knows nothing of the writer, and by tshark where it is there."""
+"""Capture files are read by a parser of our own, which knows nothing of the writer, and by tshark."""
 
 from __future__ import annotations
 
 import ipaddress
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterable
@@ -185,7 +184,7 @@ def test_sequence_numbers_go_round() -> None:
     assert last[1].acknowledged == (last[0].sequence + last[0].length) % (1 << 32)
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.tshark
 def test_tshark_reads_it(tmp_path: Path) -> None:
     journal = new_journal()
     heartbeat(journal)
