@@ -6,16 +6,19 @@ It ends with 0 where both did the same, with 1 where they did not, and with 2 wh
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from .command import CommandFailed, key_values
+from .connect import read_client_properties
 from .diff_failure import DiffCommand, Failed
 from .output import warn
 
 SAME, DIFFERENT = 0, 1
 _TIMEOUT_S = 300
 _LEFT, _RIGHT = "left", "right"
+_HOW_IT_IS_REACHED = "Properties file with client settings (security.protocol); the script itself goes without TLS."
 
 
 @click.command("diff", cls=DiffCommand)
@@ -23,10 +26,12 @@ _LEFT, _RIGHT = "left", "right"
 @click.option(
     "--left-start", is_flag=False, flag_value="", metavar="[NAME|FILE]", help="A pykbroker for this run, --as NAME."
 )
+@click.option("--left-command-config", type=click.Path(path_type=Path), metavar="FILE", help=_HOW_IT_IS_REACHED)
 @click.option("--right", metavar="HOST:PORT[,…]", help="A running cluster.")
 @click.option(
     "--right-start", is_flag=False, flag_value="", metavar="[NAME|FILE]", help="A pykbroker for this run, --as NAME."
 )
+@click.option("--right-command-config", type=click.Path(path_type=Path), metavar="FILE", help=_HOW_IT_IS_REACHED)
 @click.option(
     "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property of brokers that are started."
 )
@@ -36,8 +41,10 @@ _LEFT, _RIGHT = "left", "right"
 def command(
     left: str | None,
     left_start: str | None,
+    left_command_config: Path | None,
     right: str | None,
     right_start: str | None,
+    right_command_config: Path | None,
     overrides: tuple[str, ...],
     as_json: bool,
     timeout: int,
@@ -50,11 +57,14 @@ def command(
     from .diff_run import DiffOptions, Side, find_differences, report
 
     sides = []
-    for name, address, start in ((_LEFT, left, left_start), (_RIGHT, right, right_start)):
-        if (address is None) == (start is None):
-            raise Failed(f"give either --{name} or --{name}-start")
-        sides.append(Side(name, address, start))
     try:
+        for name, address, start, file in (
+            (_LEFT, left, left_start, left_command_config),
+            (_RIGHT, right, right_start, right_command_config),
+        ):
+            if (address is None) == (start is None):
+                raise CommandFailed(f"give either --{name} or --{name}-start")
+            sides.append(Side(name, address, start, read_client_properties(file)))
         properties = key_values(overrides, "--override")
     except CommandFailed as error:
         raise Failed(error.format_message()) from None

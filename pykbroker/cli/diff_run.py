@@ -24,12 +24,14 @@ from .diff_failure import Failed
 class Side:
     """One of the two brokers.
 
-    address: of a running cluster. start: the personality of a broker to be started, empty for none.
+    address: of a running cluster. start: the personality of a broker to be started, empty for none. properties: of
+    Java's clients, how it is reached.
     """
 
     name: str
     address: str | None
     start: str | None
+    properties: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ async def _run_side(options: DiffOptions, side: Side) -> Run:
             address = side.address
             if address is None:
                 address = await stack.enter_async_context(fresh_broker(side.start, options.properties))
-            return await run_script(address, options.script)
+            return await run_script(address, side.properties, options.script)
     except* CouldNotRun as group:
         reason = f"{side.name}: {first_of(group)}"
     raise Failed(reason)

@@ -34,19 +34,20 @@ def cluster_of(bootstrap_server: str, properties: Mapping[str, str], *, client_i
 
     properties: of Java's clients, without a prefix.
     """
-    protocol = security_protocol(properties)
     return Cluster(
         parse_bootstrap_servers(bootstrap_server),
         client_id=properties.get("client.id", client_id),
         request_timeout_ms=whole_number(properties, "request.timeout.ms", 30_000),
         api_timeout_ms=whole_number(properties, "default.api.timeout.ms", 60_000),
-        open_stream=_open_with_tls(properties) if protocol.endswith("SSL") else open_tcp,
-        credentials=read_credentials(properties) if protocol.startswith("SASL_") else None,
+        open_stream=opening_of(properties),
+        credentials=read_credentials(properties) if security_protocol(properties).startswith("SASL_") else None,
     )
 
 
-def _open_with_tls(properties: Mapping[str, str]) -> Open:
-    """Return what opens connections with the `ssl.*` settings. Raises ConfigurationError."""
+def opening_of(properties: Mapping[str, str]) -> Open:
+    """Return what opens connections, with TLS where the properties ask for it. Raises ConfigurationError."""
+    if not security_protocol(properties).endswith("SSL"):
+        return open_tcp
     from pykbroker.client.tls import open_with_tls
     from pykbroker.security.tls.contexts import client_context
     from pykbroker.security.tls.settings import TlsSettings

@@ -1,7 +1,8 @@
 """Answers in normal form: nested mappings and lists of plain values, the same for the same behaviour.
 
-Left out are times, throttle times, sessions, offsets and records of a Fetch or Produce, which depend on when a client
-asked; the records that a run left are compared by `final_state`. Texts of errors only count as there or not there.
+Left out are times, throttle times, sessions, what SASL draws, offsets and records of a Fetch or Produce, which depend
+on when a client asked; the records that a run left are compared by `final_state`. Texts of errors only count as there
+or not there.
 Error codes have their names. Lists whose entries have names are in the order of those.
 """
 
@@ -22,6 +23,7 @@ LEFT_OUT: Final = frozenset(
         "throttle_time_ms",
         "session_id",
         "session_lifetime_ms",
+        "auth_bytes",
         "finalized_features_epoch",
         "log_append_time_ms",
         "timestamp",

@@ -1,7 +1,8 @@
 """A proxy between clients and the brokers of one cluster, which records answers.
 
 Every broker that an answer names gets a port of the proxy's own, and the answer names that port, so that clients stay
-behind the proxy. Requests go through as they come; of answers, those with addresses are written anew. Without TLS.
+behind the proxy. Requests go through as they come; of answers, those with addresses are written anew. Clients come
+without TLS; brokers are asked with it where `open_stream` does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import trio
 
+from pykbroker.client.cluster import Open, open_tcp
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
@@ -38,11 +40,14 @@ _UNSUPPORTED: Final = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 
 class RecordingProxy:
-    """The proxy of one cluster, for one run. nursery: its listeners and connections live there."""
+    """The proxy of one cluster, for one run. nursery: its listeners and connections live there. open_stream: the way to
+    brokers.
+    """
 
-    def __init__(self, nursery: trio.Nursery, recording: Recording) -> None:
+    def __init__(self, nursery: trio.Nursery, recording: Recording, open_stream: Open = open_tcp) -> None:
         self._nursery = nursery
         self._recording = recording
+        self._open_stream = open_stream
         self._ports: dict[Address, int] = {}
         self._opening = trio.Lock()
 
@@ -60,7 +65,7 @@ class RecordingProxy:
 
     async def _serve(self, broker: Address, client: trio.SocketStream) -> None:
         try:
-            upstream = await trio.open_tcp_stream(*broker)
+            upstream = await self._open_stream(*broker)
         except (OSError, UnicodeError):  # the latter for what no name of a host may be
             await trio.aclose_forcefully(client)
             return
@@ -74,7 +79,7 @@ class _Conversation:
     def __init__(
         self,
         client: trio.SocketStream,
-        upstream: trio.SocketStream,
+        upstream: trio.abc.Stream,
         recording: Recording,
         stand_for: Callable[[Address], Awaitable[Address]],
     ) -> None:
@@ -164,7 +169,7 @@ class _Conversation:
         self._recording.keep(exchange, size)
 
 
-async def _each_frame(stream: trio.SocketStream, take: Callable[[bytes], Awaitable[None]]) -> None:
+async def _each_frame(stream: trio.abc.ReceiveStream, take: Callable[[bytes], Awaitable[None]]) -> None:
     """Call `take` with each frame without its size, until the stream ends, or has a size that no frame has."""
     frames = FrameSplitter(LARGEST_FRAME_BYTES)
     with suppress(MalformedMessage):

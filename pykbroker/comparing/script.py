@@ -12,8 +12,10 @@ from typing import Final
 
 import trio
 
-from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+from pykbroker.client.cluster import parse_bootstrap_servers
 from pykbroker.client.errors import ClientError
+from pykbroker.client.from_properties import cluster_of, opening_of
+from pykbroker.config.keys import ConfigurationError
 
 from .final_state import FinalState, read_before, read_final
 from .recording import Recording
@@ -39,23 +41,27 @@ class Run:
     state: FinalState
 
 
-async def run_script(bootstrap: str, command: Sequence[str]) -> Run:
+async def run_script(bootstrap: str, properties: Mapping[str, str], command: Sequence[str]) -> Run:
     """Run the script once against the cluster, to its end. Raises CouldNotRun.
 
-    The script's output goes to standard error.
+    properties: of Java's clients, with which the cluster's state is read, and the proxy reaches its brokers. The
+    script's output goes to standard error.
     """
     recording = Recording()
     try:
-        async with Cluster(parse_bootstrap_servers(bootstrap), client_id=_CLIENT_ID) as cluster:
+        open_stream = opening_of(properties)
+        async with cluster_of(bootstrap, properties, client_id=_CLIENT_ID) as cluster:
             before = await read_before(cluster)
             async with trio.open_nursery() as nursery:
-                proxy = RecordingProxy(nursery, recording)
+                proxy = RecordingProxy(nursery, recording, open_stream)
                 local = [await proxy.stand_for(each) for each in parse_bootstrap_servers(bootstrap)]
                 exit_code = await _run(command, ",".join(f"{host}:{port}" for host, port in local))
                 nursery.cancel_scope.cancel()
             return Run(exit_code, recording, await read_final(cluster, before))
     except ClientError as error:
         raise CouldNotRun(f"{bootstrap}: {error}") from None
+    except ConfigurationError as error:
+        raise CouldNotRun(str(error)) from None
 
 
 async def _run(command: Sequence[str], bootstrap: str) -> int:

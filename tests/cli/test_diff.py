@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from compat_tests.brokers import pykbroker_command
+from tests.server.encrypted_network import client_values, server_values
 
 from .conftest import TIMEOUT_S, Outcome
 
@@ -69,6 +70,81 @@ def diff(tmp_path: Path) -> Any:
 def test_two_brokers_of_one_kind_do_the_same(diff: Any) -> None:
     done = diff(WHOLE, options=("--left-start", "--right-start", "--override", "group.initial.rebalance.delay.ms=0"))
     assert (done.code, done.out) == (0, "no differences\n"), done.err
+
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="of admin"'
+SCRAM_LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SECURED = {
+    "listeners": "SASL_SSL://127.0.0.1:0",
+    "inter.broker.listener.name": "SASL_SSL",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{JAAS} user_admin="of admin";',
+    "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": f"{SCRAM_LOGIN_MODULE} required;",
+}
+LOGGED_IN = """
+import os
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+def client(kind, mechanism, user, password):
+    return kind({
+        "bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password,
+    })
+admin = client(AdminClient, "PLAIN", "admin", "of admin")
+alice = UserScramCredentialUpsertion("alice", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"of alice")
+for future in admin.alter_user_scram_credentials([alice]).values():
+    future.result(60)
+producer = client(Producer, "SCRAM-SHA-256", "alice", "of alice")
+producer.produce("orders", b"value", b"key")
+assert producer.flush(60) == 0
+"""
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Path:
+    """A file with client settings of one who may log in at a broker with SECURED."""
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f"{JAAS};",
+        **client_values(),
+    }
+    path = tmp_path / "client.properties"
+    path.write_text("\n".join(f"{key}={value}".replace("\n", "\\n") for key, value in settings.items()))
+    return path
+
+
+def test_brokers_with_tls_and_log_ins_are_compared(diff: Any, access: Path) -> None:
+    overrides = [f"{key}={value}" for key, value in {**SECURED, **server_values()}.items()]
+    options = [
+        *("--left-start", "--left-command-config", str(access)),
+        *("--right-start", "2.8", "--right-command-config", str(access)),
+        *(part for each in overrides for part in ("--override", each)),
+    ]
+    done = diff(LOGGED_IN, options=tuple(options))
+    assert done.code == 1, done.err
+    assert "Produce of client rdkafka\n  version: 10 | 9\n" in done.out
+    assert "SaslAuthenticate" not in done.out
+    assert "topic orders: configs.message.timestamp.after.max.ms" in done.out
+    assert "of alice" not in done.out + done.err
+
+
+def test_who_may_not_log_in_ends_with_2(diff: Any, access: Path) -> None:
+    overrides = [f"{key}={value}" for key, value in {**SECURED, **server_values()}.items()]
+    options = ["--left-start", "--right-start", *(part for each in overrides for part in ("--override", each))]
+    access.write_text(access.read_text().replace("of admin", "of nobody"))
+    done = diff(LOGGED_IN, options=(*options, "--left-command-config", str(access)))
+    assert (done.code, done.out) == (2, "")
+    assert "left: " in done.err
+    assert "Traceback" not in done.err
+    access.write_text("security.protocol=TLS")
+    done = diff(LOGGED_IN, options=(*options, "--left-command-config", str(access)))
+    assert (done.code, done.out) == (2, "")
+    assert "security.protocol TLS is unknown, allowed are PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL" in done.err
+    done = diff(LOGGED_IN, options=(*options, "--left-command-config", "/no/such/file"))
+    assert (done.code, done.out) == (2, "")
+    assert "/no/such/file" in done.err
 
 
 def test_another_release_is_told_field_by_field(diff: Any) -> None:
