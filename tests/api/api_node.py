@@ -47,7 +47,8 @@ from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.sim.threads import SimulatedThreads
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_reads import LogSlice
 
 T = TypeVar("T")
@@ -139,7 +140,7 @@ class ApiNode:
         self.incarnation_id: bytes | None = None
         """With which the broker is to register after its next start; without one, it counts as registered."""
         self.config = BrokerConfig({"node.id": str(node_id), "log.dirs": str(path / "data"), **(properties or {})})
-        self.disk = ProcessDisk(disk or OsDisk(), _never)
+        self.disk = ProcessDisk(disk or UnsyncedDisk(), _never)
         if disk is None:
             _ON_REAL_DISKS.add(self)
         self.rng = random.Random(node_id)

@@ -337,6 +337,9 @@ def carry_out(broker: Broker, model: Model, operation: str, name: str, number: i
         case "delete" if name in model.topics:
             broker.topic(name).delete()
             del model.topics[name], model.lives[name]
+            if name == "a":  # its offsets go too, a moment later
+                until(lambda: not any(broker.group(each).offsets() for each in model.offsets), "the offsets are gone")
+                model.offsets.clear()
         case "commit" if "a" in model.topics:
             broker.group(name).commit({("a", 0): number})
             model.offsets[name] = number
