@@ -20,7 +20,7 @@ from compat_tests.strace import why_nothing_can_be_traced
 from compat_tests.volumes import why_nothing_can_be_mounted
 from spark_compat.class_archive import use_short_lived_jvms
 
-pytest_plugins = ["compat_tests.referee.plugin", "compat_tests.side_by_side"]
+pytest_plugins = ["compat_tests.referee.plugin", "compat_tests.side_by_side", "compat_tests.turns"]
 
 
 @functools.cache

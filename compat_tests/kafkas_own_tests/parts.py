@@ -6,12 +6,12 @@ Which one goes by the commit, so that all parts come round and the same commit h
 from __future__ import annotations
 
 import math
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 
+from compat_tests.turns import number_of_this_commit
+
 from .class_run import ClassRun, method_of
-from .harness import HERE
 from .known_differences import methods_not_run, why_class_is_left_out
 from .recorded_results import RecordedTest, Results
 
@@ -66,5 +66,4 @@ def parts(classes: Iterable[str], results: Results, seconds: float) -> list[list
 
 def part_of_this_commit(count: int) -> int:
     """From 1 on; the first where there is no repository."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
-    return int(done.stdout.strip() or "0", 16) % count + 1
+    return number_of_this_commit() % count + 1
