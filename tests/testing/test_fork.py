@@ -45,7 +45,7 @@ from pykbroker.testing import Broker, BrokerNotRunning, Cluster, NoJournal, Save
 
 from .test_broker import address_of, ephemeral_directories
 
-FORKS = int(os.environ.get("PYKBROKER_FORKS", "100"))
+FORKS = int(os.environ.get("PYKBROKER_FORKS", "40"))
 
 
 @pytest.fixture(autouse=True)
@@ -383,7 +383,7 @@ def test_a_fork_under_load_is_a_prefix_with_all_that_was_acknowledged(
     partitions = 3
     topic = broker.create_topic("t", partitions=partitions)
     with Writers(broker, topic, partitions) as writers:
-        for _ in range(50):
+        for _ in range(20):
             before = list(writers.acknowledged)
             with broker.fork() as fork:
                 for partition in range(partitions):
