@@ -31,6 +31,10 @@ SETS: tuple[tuple[str, ...], ...] = (
         "test_users_rights_quotas_and_tokens_stay_through_a_migration[ours-first]",
     ),
     (
+        "compat_tests/clusters/test_mixed_replicas.py::test_replicas_of_both_kinds_are_alike_whoever_is_killed[one]",
+        "compat_tests/clusters/test_mixed_replicas.py::test_replicas_of_both_kinds_are_alike_whoever_is_killed[two]",
+    ),
+    (
         "compat_tests/exactly_once/test_copies.py::test_the_copy_is_the_original[pykbroker-confluent]",
         "compat_tests/exactly_once/test_copies.py::test_the_copy_is_the_original[pykbroker-java]",
     ),
