@@ -298,7 +298,6 @@ def test_many_logs_that_are_due_share_few_threads(node: ApiNode) -> None:
         return await run(*arguments)
 
     async def test() -> None:
-        node.create_topic("apples", 80, flush_messages="1")
         node.threads.run = counted  # type: ignore[method-assign]
         for index in range(80):
             node.append("apples", b"a", index=index)
@@ -306,6 +305,7 @@ def test_many_logs_that_are_due_share_few_threads(node: ApiNode) -> None:
             await readable(node.partition("apples", index), 1)
         assert count <= 20
 
+    node.create_topic("apples", 80, flush_messages="1")
     while_running(node, test)
 
 
