@@ -10,6 +10,8 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Generator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -72,10 +74,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(reason)
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """PySpark's sockets are closed here, where it is no warning, and not in whatever test the collector runs next."""
-    if item.get_closest_marker("spark"):
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """PySpark's sockets are closed here, where it is no warning, and not in whatever test the collector runs next; and
+    librdkafka's clients with the file that made them: a traceback may hold them, and they write to standard error.
+    """
+    if item.get_closest_marker("spark") or (_is_last_of_file(item, nextitem) and _librdkafka_runs()):
         gc.collect()
+
+
+def _is_last_of_file(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    return nextitem is None or nextitem.path != item.path
+
+
+def _librdkafka_runs() -> bool:
+    """Tell whether a client of librdkafka has its threads in this process, where Linux shows their names."""
+    for task in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):
+            if task.read_text().startswith("rdk:"):
+                return True
+    return False
 
 
 @pytest.hookimpl(wrapper=True)

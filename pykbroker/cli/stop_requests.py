@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import _thread
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import trio
+
+_LATER_S: Final = 0.001
+"""Where that is too soon, it is tried again."""
 
 
 class StopRequests:
@@ -44,20 +49,31 @@ class StopRequests:
     @contextmanager
     def interrupting(self) -> Iterator[None]:
         """Raise SystemExit, with code 0, in the body when a stop is asked for, or was before. In the main thread."""
+        hook = sys.unraisablehook
+
+        def raise_again(dropped: sys.UnraisableHookArgs) -> None:
+            """Python drops what is raised in a callback of a weak reference, of which imports have one each."""
+            if dropped.exc_type is SystemExit and self and not self._interrupts:
+                self._interrupts = True
+                _thread.start_new_thread(self._wake_later, ())  # here, too, it would be dropped
+            else:
+                hook(dropped)
+
         self._interrupts = True
+        sys.unraisablehook = raise_again
         try:
             if self:
                 raise SystemExit(0)
             yield
         finally:
             self._interrupts = False
+            sys.unraisablehook = hook
 
     def ask(self, reason: str = "") -> None:
         self.reason = self.reason or reason
         self.count += 1
         if self._interrupts:
-            self._is_waking = True
-            _thread.interrupt_main(signal.SIGTERM)  # has the main thread call `_on_signal`
+            self._wake()
         if self._token is not None:
             import trio
 
@@ -65,6 +81,15 @@ class StopRequests:
                 self._token.run_sync_soon(self._tell)
             except trio.RunFinishedError:
                 pass
+
+    def _wake(self) -> None:
+        """Have the main thread call `_on_signal`."""
+        self._is_waking = True
+        _thread.interrupt_main(signal.SIGTERM)
+
+    def _wake_later(self) -> None:
+        time.sleep(_LATER_S)
+        self._wake()
 
     async def asked(self, times: int) -> None:
         """Wait until there were so many requests in all. Only one task may wait."""

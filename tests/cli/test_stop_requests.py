@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -95,3 +97,28 @@ def test_a_request_of_a_thread_interrupts_too_and_counts_once(stop: StopRequests
     with pytest.raises(SystemExit):
         body()
     assert stop.count == 1
+
+
+def test_what_wants_to_be_interrupted_is_also_where_python_drops_exceptions(
+    stop: StopRequests, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As in the callbacks of the locks of imports."""
+    reached: list[str] = []
+
+    class Lock:
+        pass
+
+    def body() -> None:
+        with stop.interrupting():
+            lock = Lock()
+            reference = weakref.ref(lock, lambda _: signal.raise_signal(signal.SIGTERM))
+            del lock
+            end_s = time.monotonic() + 30
+            while time.monotonic() < end_s:
+                pass
+            reached.append(f"its end, with {reference}")
+
+    with pytest.raises(SystemExit):
+        body()
+    assert (reached, stop.count) == ([], 1)
+    assert "Exception ignored" not in capfd.readouterr().err
