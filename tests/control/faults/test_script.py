@@ -11,6 +11,7 @@ from pykbroker.control.faults.errors import BadFault
 from pykbroker.control.faults.faults import MOST_DISK_RULES, Faults
 from pykbroker.control.faults.plan import MOST_RULES
 from pykbroker.control.faults.script import LARGEST_BYTES, FaultScript, script_text
+from pykbroker.server.runtime.garbage_collection import no_full_collections
 from tests.api.api_node import in_virtual_time
 
 SCRIPT = """\
@@ -131,10 +132,14 @@ def test_a_script_has_the_names_that_its_chances_go_by_whatever_was_there_before
 
 def test_a_script_of_as_many_faults_as_there_may_be_is_loaded_within_a_turn_of_the_loop() -> None:
     script = FaultScript("[[fault]]\ncut = true\n" * MOST_RULES + '[[disk]]\nerror = "EIO"\n' * MOST_DISK_RULES)
-    faults = Faults()
-    began = time.process_time()
-    rules = faults.load(script)
-    assert time.process_time() - began < 0.1  # a fifth of it as a rule
+    took_s = []
+    for _ in range(5):  # of which one may have met other work of this process
+        faults = Faults()
+        began_s = time.thread_time()
+        with no_full_collections():
+            rules = faults.load(script)
+        took_s.append(time.thread_time() - began_s)
+    assert min(took_s) < 0.1  # a fifth of it as a rule
     assert len({rule.name for rule in rules}) == MOST_RULES + MOST_DISK_RULES
 
 
