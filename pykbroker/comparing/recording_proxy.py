@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from pykbroker.client.cluster import Open, open_tcp
+from pykbroker.client.cluster import CONNECTION_SETUP_TIMEOUT_MS, Open, open_tcp
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
@@ -64,9 +64,10 @@ class RecordingProxy:
         return _LOOPBACK, self._ports[broker]
 
     async def _serve(self, broker: Address, client: trio.SocketStream) -> None:
-        try:
-            upstream = await self._open_stream(*broker)
-        except (OSError, UnicodeError):  # the latter for what no name of a host may be
+        upstream = None
+        with suppress(OSError, UnicodeError), trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
+            upstream = await self._open_stream(*broker)  # UnicodeError: for what no name of a host may be
+        if upstream is None:
             await trio.aclose_forcefully(client)
             return
         async with client, upstream:

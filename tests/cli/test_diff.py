@@ -101,6 +101,12 @@ assert producer.flush(60) == 0
 """
 
 
+def secured() -> list[str]:
+    """The options that give a broker that is started a listener with TLS and SASL."""
+    properties = {**SECURED, **server_values()}
+    return [part for key, value in properties.items() for part in ("--override", f"{key}={value}")]
+
+
 @pytest.fixture
 def access(tmp_path: Path) -> Path:
     """A file with client settings of one who may log in at a broker with SECURED."""
@@ -116,13 +122,11 @@ def access(tmp_path: Path) -> Path:
 
 
 def test_brokers_with_tls_and_log_ins_are_compared(diff: Any, access: Path) -> None:
-    overrides = [f"{key}={value}" for key, value in {**SECURED, **server_values()}.items()]
-    options = [
+    options = (
         *("--left-start", "--left-command-config", str(access)),
         *("--right-start", "2.8", "--right-command-config", str(access)),
-        *(part for each in overrides for part in ("--override", each)),
-    ]
-    done = diff(LOGGED_IN, options=tuple(options))
+    )
+    done = diff(LOGGED_IN, options=(*options, *secured()))
     assert done.code == 1, done.err
     assert "Produce of client rdkafka\n  version: 10 | 9\n" in done.out
     assert "SaslAuthenticate" not in done.out
@@ -131,8 +135,7 @@ def test_brokers_with_tls_and_log_ins_are_compared(diff: Any, access: Path) -> N
 
 
 def test_who_may_not_log_in_ends_with_2(diff: Any, access: Path) -> None:
-    overrides = [f"{key}={value}" for key, value in {**SECURED, **server_values()}.items()]
-    options = ["--left-start", "--right-start", *(part for each in overrides for part in ("--override", each))]
+    options = ("--left-start", "--right-start", *secured())
     access.write_text(access.read_text().replace("of admin", "of nobody"))
     done = diff(LOGGED_IN, options=(*options, "--left-command-config", str(access)))
     assert (done.code, done.out) == (2, "")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
+from pykbroker.client.cluster import Open, open_tcp
 from pykbroker.comparing import recording_proxy
 from pykbroker.comparing.recording import Recording
 from pykbroker.comparing.recording_proxy import RecordingProxy
@@ -52,14 +53,16 @@ async def told(client: trio.SocketStream) -> tuple[str, int]:
     raise AssertionError("closed")
 
 
-def behind_a_proxy(host: str, talk: Callable[[trio.SocketStream], Awaitable[None]]) -> Recording:
+def behind_a_proxy(
+    host: str, talk: Callable[[trio.SocketStream], Awaitable[None]], open_stream: Open = open_tcp
+) -> Recording:
     recording = Recording()
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
             nursery.start_soon(trio.serve_listeners, lambda stream: broker(stream, host), [listener])
-            proxy = RecordingProxy(nursery, recording)
+            proxy = RecordingProxy(nursery, recording, open_stream)
             address = await proxy.stand_for(listener.socket.getsockname()[:2])
             with trio.fail_after(60):
                 async with await trio.open_tcp_stream(*address) as client:
@@ -93,6 +96,19 @@ def test_an_address_that_no_host_has_closes_its_connection_alone() -> None:
         assert await told(client) == address
 
     behind_a_proxy("a" * 300, talk)
+
+
+def test_a_broker_that_never_ends_a_handshake_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_proxy, "CONNECTION_SETUP_TIMEOUT_MS", 50)
+
+    async def silence(host: str, port: int) -> trio.abc.Stream:
+        await trio.sleep_forever()
+
+    async def talk(client: trio.SocketStream) -> None:
+        with pytest.raises((AssertionError, trio.BrokenResourceError)):
+            await told(client)
+
+    assert not behind_a_proxy(HERE[0], talk, silence).exchanges
 
 
 def test_a_size_that_no_frame_has_ends_its_connection_alone() -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
 
 import trio
 
-from pykbroker.server.runtime.threads import OnTheLoop
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+from pykbroker.server.runtime.threads import OnTheLoop, T, Ts
 
 
 class GatedThreads(OnTheLoop):

@@ -42,13 +42,13 @@ from pykbroker.server.quorum.metadata_publisher import PARTITIONS_AT_ONCE, Metad
 from pykbroker.server.quorum.raft_channel import RaftChannel
 from pykbroker.server.quorum.raft_driver import RaftDriver
 from pykbroker.server.runtime.clock import Clock, SystemClock
-from pykbroker.server.runtime.threads import OnTheLoop
+from pykbroker.server.runtime.threads import OnTheLoop, T, Ts
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.storage.files.disk import Disk, OsDisk
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.segments.log_config import LogConfig
-from tests.server.gated_threads import GatedThreads, T, Ts
+from tests.server.gated_threads import GatedThreads
 
 NODE_ID = 1
 CLUSTER_ID = "rGKhQ5uFQ7WqXg2Vd1mY0A"
