@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +61,10 @@ def left_out(sets: Sequence[Sequence[str]], number: int) -> tuple[str, ...]:
 
 
 def number_of_this_commit() -> int:
-    """Return its hash as a number; 0 where there is no repository."""
+    """Return its hash as a number; 0 where there is no repository, or no git."""
+    git = shutil.which("git")
+    if git is None:
+        return 0
     here = Path(__file__).parent
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
+    done = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
     return int(done.stdout.strip() or "0", 16)
