@@ -67,6 +67,16 @@ async def open_tcp(host: str, port: int) -> trio.abc.Stream:
     return await trio.open_tcp_stream(host, port)
 
 
+async def open_in_time(open_stream: Open, host: str, port: int) -> trio.abc.Stream:
+    """Open a stream within CONNECTION_SETUP_TIMEOUT_MS, the handshake of TLS included. Raises OSError."""
+    try:
+        with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
+            return await open_stream(host, port)
+    except UnicodeError:
+        raise OSError("no host may have such a name") from None
+    raise TimeoutError("no answer")
+
+
 class Cluster:
     """An async context manager, which closes its connections at the end. credentials: for listeners with SASL."""
 
@@ -153,14 +163,7 @@ class Cluster:
             return connection
 
     async def _open(self, host: str, port: int) -> Connection:
-        stream = None
-        try:
-            with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
-                stream = await self._open_stream(host, port)
-        except UnicodeError:
-            raise OSError("no host may have such a name") from None
-        if stream is None:
-            raise TimeoutError("no answer")
+        stream = await open_in_time(self._open_stream, host, port)
         connection = Connection(
             stream, peer=f"{host}:{port}", client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
         )

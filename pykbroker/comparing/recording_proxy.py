@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from pykbroker.client.cluster import CONNECTION_SETUP_TIMEOUT_MS, Open, open_tcp
+from pykbroker.client.cluster import Open, open_in_time, open_tcp
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
@@ -64,10 +64,9 @@ class RecordingProxy:
         return _LOOPBACK, self._ports[broker]
 
     async def _serve(self, broker: Address, client: trio.SocketStream) -> None:
-        upstream = None
-        with suppress(OSError, UnicodeError), trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
-            upstream = await self._open_stream(*broker)  # UnicodeError: for what no name of a host may be
-        if upstream is None:
+        try:
+            upstream = await open_in_time(self._open_stream, *broker)
+        except OSError:
             await trio.aclose_forcefully(client)
             return
         async with client, upstream:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
+from pykbroker.client import cluster
 from pykbroker.client.cluster import Open, open_tcp
 from pykbroker.comparing import recording_proxy
 from pykbroker.comparing.recording import Recording
@@ -99,7 +100,7 @@ def test_an_address_that_no_host_has_closes_its_connection_alone() -> None:
 
 
 def test_a_broker_that_never_ends_a_handshake_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording_proxy, "CONNECTION_SETUP_TIMEOUT_MS", 50)
+    monkeypatch.setattr(cluster, "CONNECTION_SETUP_TIMEOUT_MS", 50)
 
     async def silence(host: str, port: int) -> trio.abc.Stream:
         await trio.sleep_forever()
