@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import trio
 
 _LATER_S: Final = 0.001
-"""Where that is too soon, it is tried again."""
+"""After so long the callback in which Python dropped a SystemExit is over, as a rule; in another one it is dropped, and
+raised later, again.
+"""
 
 
 class StopRequests:
@@ -89,7 +91,8 @@ class StopRequests:
 
     def _wake_later(self) -> None:
         time.sleep(_LATER_S)
-        self._wake()
+        if self._interrupts:  # else the body has ended meanwhile, and what runs now is not interrupted
+            self._wake()
 
     async def asked(self, times: int) -> None:
         """Wait until there were so many requests in all. Only one task may wait."""
