@@ -16,6 +16,9 @@ from pykbroker.server.runtime.garbage_collection import no_full_collections
 
 from .api_node import Handler
 
+LONGEST_TURN_S = 0.15
+"""More than a turn takes on a busy machine, and far less than all of a huge request would take at once."""
+
 
 class Turns(trio.abc.Instrument):
     """Of one task, from the next checkpoint on."""

@@ -93,7 +93,7 @@ class Service:
             self._producer.send_offsets_to_transaction(
                 _next_offsets(messages), self._consumer.consumer_group_metadata(), TIMEOUT_S
             )
-            self._producer.flush(TIMEOUT_S)
+            self._producer.flush(TIMEOUT_S)  # the commit would do it; before_commit is promised that it is done
             self._before_commit()
             self._producer.commit_transaction(TIMEOUT_S)
         except KafkaException as error:
