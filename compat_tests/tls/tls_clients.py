@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import multiprocessing.pool
 import os
+import re
 import ssl
 import subprocess
 import tempfile
@@ -92,8 +93,16 @@ class Librdkafka:
             except KafkaException:
                 admin.poll(0)
             if errors:
-                return _outcome(errors[0].name(), [errors[0].str()])
+                return _outcome(_class_of(errors[0]), [errors[0].str()])
         raise NoReason("librdkafka reports no error")
+
+
+def _class_of(error: KafkaError) -> str:
+    """What OpenSSL finds in a handshake is _SSL. librdkafka 2 calls the same _TRANSPORT where its first call of
+    SSL_connect finds it, because the broker has answered already.
+    """
+    in_handshake = re.search(r"error:[0-9A-F]+:SSL routines:.* in state SSL_HANDSHAKE\)", error.str())
+    return "_SSL" if in_handshake else str(error.name())
 
 
 class InItsOwnProcess:
