@@ -1,0 +1,76 @@
+"""The code blocks of a page of documentation, and how they are tried.
+
+| fence | what is done |
+|---|---|
+| `console` | its commands run in bash, in the page's order, in one directory; a `text` block behind it is what they print |
+| `python` | runs as a program, in the same directory; with the name of a file it is written there instead |
+| any language and a name, `properties client.properties` | written to that file, for the commands behind it |
+| `text` and others without a name | shown only |
+
+A comment `<!-- not run: REASON -->` in front of a block keeps it from running.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+RUN: Final = ("console", "python")
+LANGUAGES: Final = (*RUN, "text", "properties", "toml", "yaml", "json", "ini", "diff", "java", "sql", "http")
+_FENCE: Final = re.compile(r"^```(.*)$")
+_NOT_RUN: Final = re.compile(r"<!-- not run: (.+) -->")
+
+
+class BadPage(ValueError):
+    """A block that nobody can try, or a fence that is not closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block. line: of its opening fence, from 1. not_run: why it does not run."""
+
+    line: int
+    language: str
+    file: str | None
+    text: str
+    not_run: str | None
+
+    @property
+    def last_line(self) -> int:
+        return self.line + self.text.count("\n") + 1
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in RUN and self.file is None and self.not_run is None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page. Raises BadPage."""
+    lines = page.read_text().splitlines()
+    blocks: list[Block] = []
+    opened: int | None = None
+    for index, line in enumerate(lines):
+        if (fence := _FENCE.match(line)) is None:
+            continue
+        if opened is None:
+            opened = index
+            continue
+        if fence[1]:
+            raise BadPage(f"{page.name}:{index + 1}: a fence in a block")
+        blocks.append(_block(page, lines, opened, index))
+        opened = None
+    if opened is not None:
+        raise BadPage(f"{page.name}:{opened + 1}: a fence without an end")
+    return blocks
+
+
+def _block(page: Path, lines: list[str], opened: int, closed: int) -> Block:
+    language, _, file = lines[opened].removeprefix("```").partition(" ")
+    if language not in LANGUAGES:
+        raise BadPage(f"{page.name}:{opened + 1}: a block is one of {', '.join(LANGUAGES)}, not '{language}'")
+    above = next((line for line in reversed(lines[:opened]) if line.strip()), "")
+    note = _NOT_RUN.fullmatch(above.strip())
+    text = "".join(f"{line}\n" for line in lines[opened + 1 : closed])
+    return Block(opened + 1, language, file or None, text, None if note is None else note[1])

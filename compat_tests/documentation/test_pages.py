@@ -1,0 +1,100 @@
+"""Every command and program in the README and in docs/ is run, as a reader would, in an empty directory.
+
+A page has a network of its own, so that a broker on port 9092 is in nobody's way.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .blocks import BadPage, Block, blocks_of
+from .page_script import PRELUDE, differs, script_of, write_programs
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md"]
+TIMEOUT_S = 300
+_OWN_NETWORK = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
+
+
+def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a page's blocks in an empty directory, and compare what they print."""
+    outputs, work = directory / "outputs", directory / "work"
+    outputs.mkdir()
+    work.mkdir()
+    blocks = blocks_of(page)
+    write_programs(blocks, outputs)
+    script = directory / page.name.replace(".md", ".sh")
+    script.write_text(script_of(blocks, outputs))
+    done = subprocess.run(
+        [*_OWN_NETWORK, "bash", str(script)],
+        cwd=work,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "BASH_ENV": str(PRELUDE),
+            "OUTPUTS": str(outputs),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
+    for block, shown in zip(blocks, blocks[1:], strict=False):
+        if block.is_run and shown.language == "text":
+            printed = (outputs / str(block.line)).read_text()
+            assert not differs(shown.text, printed), f"{page.name}:{shown.line}: it prints\n{printed}"
+    return done
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_shows_works(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_block_says_what_it_is_and_why_it_is_not_run(page: Path) -> None:
+    blocks_of(page)
+
+
+def page_of(directory: Path, text: str) -> Path:
+    page = directory / "page.md"
+    page.write_text(text)
+    return page
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("# A\n\n```console\ntrue\nfalse\ntrue\n```\n", "line 5: false"),
+        ("```console\nfalse | true\n```\n", "line 2: "),
+        ("```console\necho a b c\n```\n\nprints\n\n```text\na … d\n```\n", "page.md:7: it prints"),
+        ("```python\nraise SystemExit('broken')\n```\n", "broken"),
+        ("```console\npykbroker start --port 1000000\n```\n", "does not serve"),
+    ],
+)
+def test_a_page_that_does_not_work_is_found(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(AssertionError) as raised:
+        run_page(page_of(tmp_path, text), tmp_path)
+    assert complaint in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["```\nx\n```\n", "```console\nx\n", "```bash\nx\n```\n", "```text\n```console\nx\n```\n"]
+)
+def test_a_block_that_nobody_can_try_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadPage):
+        blocks_of(page_of(tmp_path, text))
+
+
+def test_a_block_with_a_reason_is_not_run(tmp_path: Path) -> None:
+    page = page_of(tmp_path, "<!-- not run: it never ends -->\n\n```console\nfalse\n```\n")
+    assert blocks_of(page) == [Block(3, "console", None, "false\n", "it never ends")]
