@@ -6,6 +6,7 @@ serving=
 
 serve() {
     stop_serving
+    : > "$OUTPUTS/serving"
     command "$@" > "$OUTPUTS/serving" 2> "$OUTPUTS/serving.log" < /dev/null &
     serving=$!
     local deadline=$((SECONDS + 90))

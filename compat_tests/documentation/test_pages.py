@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.apache_kafka import find_java
+from compat_tests.apache_kafka.jars import cache_directory
+
 from .blocks import BadPage, Block, blocks_of
 from .page_script import PRELUDE, differs, script_of, write_programs
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md"]
+PAGES = [pytest.param(ROOT / "README.md", marks=pytest.mark.spark)]
 TIMEOUT_S = 300
 _OWN_NETWORK = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
 
@@ -30,15 +33,16 @@ def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
     write_programs(blocks, outputs)
     script = directory / page.name.replace(".md", ".sh")
     script.write_text(script_of(blocks, outputs))
+    spark = spark_environment(directory) if any("spark" in block.text for block in blocks if block.is_run) else {}
     done = subprocess.run(
-        [*_OWN_NETWORK, "bash", str(script)],
+        [*_OWN_NETWORK, "bash", "-c", 'source "$0"; source "$1"', str(PRELUDE), str(script)],
         cwd=work,
         env={
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
-            "BASH_ENV": str(PRELUDE),
             "OUTPUTS": str(outputs),
+            **spark,
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -51,6 +55,22 @@ def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
             printed = (outputs / str(block.line)).read_text()
             assert not differs(shown.text, printed), f"{page.name}:{shown.line}: it prints\n{printed}"
     return done
+
+
+def spark_environment(directory: Path) -> dict[str, str]:
+    """Return what makes Spark find its connector where the tests keep it: the page's network leads nowhere."""
+    ivy = cache_directory() / "ivy"
+    if not list(ivy.glob("jars/*spark-sql-kafka*.jar")):
+        code = "import sys; from pathlib import Path; from spark_compat.session import open_session; "
+        code += "open_session(Path(sys.argv[1])).stop()"
+        subprocess.run([sys.executable, "-c", code, str(directory / "resolving")], cwd=ROOT, check=True, timeout=TIMEOUT_S)
+    settings = directory / "spark"
+    settings.mkdir()
+    (settings / "spark-defaults.conf").write_text(
+        f"spark.jars.ivy {ivy}\nspark.master local[2]\nspark.sql.shuffle.partitions 2\nspark.ui.enabled false\n"
+    )
+    java = Path(find_java()).resolve().parent.parent
+    return {"SPARK_CONF_DIR": str(settings), "PYKBROKER_SPARK_IVY": str(ivy), "JAVA_HOME": str(java)}
 
 
 @pytest.mark.netns
