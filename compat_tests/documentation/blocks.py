@@ -2,12 +2,14 @@
 
 | fence | what is done |
 |---|---|
-| `console` | its commands run in bash, in the page's order, in one directory; a `text` block behind it is what they print |
-| `python` | runs as a program, in the same directory; with the name of a file it is written there instead |
-| any language and a name, `properties client.properties` | written to that file, for the commands behind it |
+| `console` | its commands run in bash, in the page's order, in one directory; a `text` block directly behind it is what they print |
+| `python` | runs as a program, in the same directory |
+| `python` that begins with `# FILE.py` | is a suite of pytest, or of a file of the project: tests/testing runs or compares it |
+| any language with a name, `properties client.properties` | written to that file, for the commands behind it |
 | `text` and others without a name | shown only |
 
-A comment `<!-- not run: REASON -->` in front of a block keeps it from running.
+Comments in front of a block, which a reader does not see: `<!-- not run: REASON -->` keeps it from running, and
+`<!-- first: COMMANDS -->` are commands that make what the page takes for granted, such as a topic with records.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from typing import Final
 
 RUN: Final = ("console", "python")
 LANGUAGES: Final = (*RUN, "text", "properties", "toml", "yaml", "json", "ini", "diff", "java", "sql", "http")
-_FENCE: Final = re.compile(r"^```(.*)$")
-_NOT_RUN: Final = re.compile(r"<!-- not run: (.+) -->")
+_FENCE: Final = re.compile(r"^ {0,3}```(.*)$")
+_OF_A_FILE: Final = re.compile(r"# [\w./-]+\.py\n")
+_NOTE: Final = re.compile(r"<!-- (not run|first): (.+) -->")
 
 
 class BadPage(ValueError):
@@ -29,13 +32,14 @@ class BadPage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block. line: of its opening fence, from 1. not_run: why it does not run."""
+    """A block. line: of its opening fence, from 1. not_run: why it does not run. first: commands in front of it."""
 
     line: int
     language: str
     file: str | None
     text: str
-    not_run: str | None
+    not_run: str | None = None
+    first: str | None = None
 
     @property
     def last_line(self) -> int:
@@ -43,7 +47,12 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        return self.language in RUN and self.file is None and self.not_run is None
+        is_of_a_file = _OF_A_FILE.match(self.text) is not None
+        return self.language in RUN and self.file is None and self.not_run is None and not is_of_a_file
+
+    def is_output_of(self, other: Block) -> bool:
+        """Return whether the block stands directly behind the other, and shows what that prints."""
+        return self.language == "text" and other.is_run and self.line <= other.last_line + 2
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -67,10 +76,11 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def _block(page: Path, lines: list[str], opened: int, closed: int) -> Block:
-    language, _, file = lines[opened].removeprefix("```").partition(" ")
+    language, _, file = lines[opened].strip().removeprefix("```").partition(" ")
     if language not in LANGUAGES:
         raise BadPage(f"{page.name}:{opened + 1}: a block is one of {', '.join(LANGUAGES)}, not '{language}'")
     above = next((line for line in reversed(lines[:opened]) if line.strip()), "")
-    note = _NOT_RUN.fullmatch(above.strip())
+    note = _NOTE.fullmatch(above.strip())
+    notes = {} if note is None else {note[1]: note[2]}
     text = "".join(f"{line}\n" for line in lines[opened + 1 : closed])
-    return Block(opened + 1, language, file or None, text, None if note is None else note[1])
+    return Block(opened + 1, language, file or None, text, notes.get("not run"), notes.get("first"))

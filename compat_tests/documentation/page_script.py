@@ -24,14 +24,15 @@ def script_of(blocks: Sequence[Block], outputs: Path) -> str:
 
 
 def _lines(block: Block, outputs: Path) -> list[str]:
+    first = f"{block.first}; " if block.first else ""
     output = shlex.quote(str(outputs / str(block.line)))
     if block.file is not None:
         written = shlex.quote(str(outputs / f"{block.line}.file"))
-        return [f"mkdir -p $(dirname {shlex.quote(block.file)}); cp {written} {shlex.quote(block.file)}"]
+        return [f"{first}mkdir -p $(dirname {shlex.quote(block.file)}); cp {written} {shlex.quote(block.file)}"]
     if block.language == "python":
         program = shlex.quote(str(outputs / f"{block.line}.py"))
-        return [f"python {program} > {output}"]
-    return ["{", *block.text.splitlines(), f"}} > {output}"]
+        return [f"{first}python {program} > {output}"]
+    return [f"{first}{{", *block.text.splitlines(), f"}} > {output}"]
 
 
 def write_programs(blocks: Sequence[Block], outputs: Path) -> None:

@@ -19,8 +19,15 @@ from .blocks import BadPage, Block, blocks_of
 from .page_script import PRELUDE, differs, script_of, write_programs
 
 ROOT = Path(__file__).parents[2]
-PAGES = [pytest.param(ROOT / "README.md", marks=pytest.mark.spark)]
-TIMEOUT_S = 300
+LEFT_OUT = ("contributing.md", "index.md")
+"""The worked examples of the former are carried out by tests/test_contributing.py; the latter is the README again."""
+WITH_SPARK = ("README.md", "spark.md")
+PAGES = [
+    pytest.param(page, marks=[pytest.mark.spark] if page.name in WITH_SPARK else [], id=page.stem)
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if page.name not in LEFT_OUT
+]
+TIMEOUT_S = 600
 _OWN_NETWORK = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
 
 
@@ -51,7 +58,7 @@ def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
     )
     assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
     for block, shown in zip(blocks, blocks[1:], strict=False):
-        if block.is_run and shown.language == "text":
+        if shown.is_output_of(block):
             printed = (outputs / str(block.line)).read_text()
             assert not differs(shown.text, printed), f"{page.name}:{shown.line}: it prints\n{printed}"
     return done
@@ -63,7 +70,9 @@ def spark_environment(directory: Path) -> dict[str, str]:
     if not list(ivy.glob("jars/*spark-sql-kafka*.jar")):
         code = "import sys; from pathlib import Path; from spark_compat.session import open_session; "
         code += "open_session(Path(sys.argv[1])).stop()"
-        subprocess.run([sys.executable, "-c", code, str(directory / "resolving")], cwd=ROOT, check=True, timeout=TIMEOUT_S)
+        subprocess.run(
+            [sys.executable, "-c", code, str(directory / "resolving")], cwd=ROOT, check=True, timeout=TIMEOUT_S
+        )
     settings = directory / "spark"
     settings.mkdir()
     (settings / "spark-defaults.conf").write_text(
@@ -74,12 +83,12 @@ def spark_environment(directory: Path) -> dict[str, str]:
 
 
 @pytest.mark.netns
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_shows_works(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES)
 def test_each_block_says_what_it_is_and_why_it_is_not_run(page: Path) -> None:
     blocks_of(page)
 
