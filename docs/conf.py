@@ -18,6 +18,5 @@ myst_enable_extensions = ["colon_fence"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 nitpicky = False
-# Links to folders and files beside docs/ have no page here, and stay as text; tests/test_documentation.py knows that they
-# are there.
+# Links to folders, and to files beside docs/, have no page here and stay as text; a test knows that they are there.
 suppress_warnings = ["myst.xref_missing"]

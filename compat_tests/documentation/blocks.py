@@ -2,9 +2,9 @@
 
 | fence | what is done |
 |---|---|
-| `console` | its commands run in bash, in the page's order, in one directory; a `text` block directly behind it is what they print |
+| `console` | its commands run in bash, in one directory; a `text` block directly behind it is what they print |
 | `python` | runs as a program, in the same directory |
-| `python` that begins with `# FILE.py` | is a suite of pytest, or of a file of the project: tests/testing runs or compares it |
+| `python` that begins with `# FILE.py` | is a suite of pytest, or a part of a file: tests/testing has it |
 | any language with a name, `properties client.properties` | written to that file, for the commands behind it |
 | `text` and others without a name | shown only |
 

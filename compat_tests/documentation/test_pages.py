@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
         timeout=TIMEOUT_S,
     )
     assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
-    for block, shown in zip(blocks, blocks[1:], strict=False):
+    for block, shown in pairwise(blocks):
         if shown.is_output_of(block):
             printed = (outputs / str(block.line)).read_text()
             assert not differs(shown.text, printed), f"{page.name}:{shown.line}: it prints\n{printed}"
