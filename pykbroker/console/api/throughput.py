@@ -1,0 +1,66 @@
+"""`GET /api/throughput`: how many records were ever appended, and how many bytes lie in logs, for rates.
+
+The page asks again and again, and makes rates of the differences; so nothing is counted while nobody looks. Partitions
+that cannot be asked keep out of a difference: the answer says which sum has the same partitions as the one before.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from pykbroker.client.metadata import Node
+from pykbroker.console.endpoint import Arguments, Asking
+from pykbroker.protocol.messages.metadata import MetadataResponse
+from pykbroker.protocol.topic_partition import TopicPartition
+
+from .partition_offsets import end_offsets
+from .replica_sizes import sizes_on
+from .topic_rows import all_metadata
+
+MOST_PARTITIONS: Final = 20_000
+
+ByLeader = dict[Node, list[TopicPartition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Sums over the partitions that were asked. time_ms: of a clock that never goes back. shown: the number of
+    partitions that answered; not_shown: of those beyond the bound.
+    """
+
+    time_ms: int
+    end_offsets: int
+    size_bytes: int | None
+    shown: int
+    not_shown: int
+
+
+async def throughput(asking: Asking, given: Arguments) -> Throughput:
+    """Raises ClientError."""
+    response = await all_metadata(asking.cluster)
+    by_leader, left_out = await asking.threads.run(_by_leader, response)
+    ends = await end_offsets(asking.cluster, by_leader)
+    time_ms = time.monotonic_ns() // 1_000_000
+    sizes = await sizes_on(asking.cluster, by_leader)
+    return Throughput(
+        time_ms=time_ms,
+        end_offsets=sum(ends.offsets.values()),
+        size_bytes=sum(sizes.values()) if sizes else None,
+        shown=len(ends.offsets),
+        not_shown=left_out,
+    )
+
+
+def _by_leader(response: MetadataResponse) -> tuple[ByLeader, int]:
+    nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
+    found: ByLeader = {}
+    count = 0
+    for topic in response.topics:
+        for each in topic.partitions:
+            if topic.name is not None and not topic.is_internal and each.leader_id in nodes:
+                count += 1
+                if count <= MOST_PARTITIONS:
+                    found.setdefault(nodes[each.leader_id], []).append(TopicPartition(topic.name, each.partition_index))
+    return found, max(0, count - MOST_PARTITIONS)
