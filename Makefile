@@ -132,7 +132,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet -e ".[console,metrics]"
 	@touch $@
 
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
