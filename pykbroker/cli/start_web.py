@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from pykbroker.config import BrokerConfig
+from pykbroker.config.console import check_console
 from pykbroker.config.own_keys import CONSOLE_HOSTS, CONSOLE_LISTENER, METRICS_LISTENER
 from pykbroker.web.address import WebAddress, parse_address
 from pykbroker.web.sockets import listen, listen_at_first_free
@@ -58,6 +59,8 @@ class StartWeb:
         self.has_console = is_broker and _is_there(_FOR_CONSOLE) and _is_there(_CONSOLE)
         console = parse_address(CONSOLE_LISTENER, config.str(CONSOLE_LISTENER))
         metrics = parse_address(METRICS_LISTENER, config.str(METRICS_LISTENER))
+        if console is not None and self.has_console:
+            check_console(config, console.host)
         try:
             if console is not None:
                 is_given = CONSOLE_LISTENER in config.originals

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from .keys import InvalidValue
 from .listeners import ListenerConfig, uses_sasl, uses_tls
+from .own_keys import CHANGES_WITHOUT_LOGIN, CONSOLE_CLIENT_LISTENER, CONSOLE_LISTENER, CONSOLE_READ_ONLY
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-CONSOLE_CLIENT: Final = "console.client."
-"""The prefix of clients' properties for the console's connections to brokers."""
-CONSOLE_CLIENT_LISTENER: Final = "console.client.listener"
-CONSOLE_READ_ONLY: Final = "console.read.only"
-CHANGES_WITHOUT_LOGIN: Final = "console.allow.changes.without.login"
 
 
 def listener_of_console(config: BrokerConfig) -> ListenerConfig:
@@ -29,7 +25,9 @@ def listener_of_console(config: BrokerConfig) -> ListenerConfig:
     listeners = config.listeners.client
     wanted = config.str(CONSOLE_CLIENT_LISTENER).strip()
     if not wanted:
-        return min(listeners, key=lambda each: (not uses_sasl(each.security_protocol), not uses_tls(each.security_protocol)))
+        return min(
+            listeners, key=lambda each: (not uses_sasl(each.security_protocol), not uses_tls(each.security_protocol))
+        )
     for each in listeners:
         if each.name == wanted.upper():
             return each
@@ -46,8 +44,8 @@ def check_console(config: BrokerConfig, host: str) -> None:
     if host in LOOPBACK or with_users or config.bool(CONSOLE_READ_ONLY) or config.bool(CHANGES_WITHOUT_LOGIN):
         return
     raise InvalidValue(
-        "console.listener",
-        host,
+        CONSOLE_LISTENER,
+        config.str(CONSOLE_LISTENER),
         "other machines reach it, and the broker has no users that log in: set console.read.only=true, or "
         f"{CHANGES_WITHOUT_LOGIN}=true where everybody may change everything",
     )

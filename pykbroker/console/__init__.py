@@ -39,7 +39,8 @@ THREADS: Final = 2
 
 def console_application(place: Place) -> ASGIApp:
     """Return the console of a broker that serves. Raises ConfigurationError."""
-    settings = settings_of(place.node.config, place.ready.listeners)
+    assert place.node.parts is not None
+    settings = settings_of(place.node.parts.node.config, place.ready.listeners)
     application = ConsoleApplication(settings, WorkerThreads(THREADS))
     place.nursery.start_soon(application.run)
     return application.asgi

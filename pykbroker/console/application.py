@@ -136,7 +136,9 @@ class ConsoleApplication:
             headers = {"retry-after": str(int(error.wait_s))}
             raise Refused(429, "TOO_MANY_ATTEMPTS", str(error), headers) from None
         except AuthenticationRefused:
-            raise Refused(401, "SASL_AUTHENTICATION_FAILED", "the broker does not take this name and password") from None
+            raise Refused(
+                401, "SASL_AUTHENTICATION_FAILED", "the broker does not take this name and password"
+            ) from None
         _log.info("a user logged in to the console: %r", user)
         response = _json({"user": user})
         setting(response, request, token)
@@ -238,7 +240,9 @@ def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Requ
             return Response(status_code=400)
         except Exception as error:  # a bug of ours: the log has it, the page a line
             _log.exception("a request to the console has failed: %s %s", request.method, request.url.path[:200])
-            return _failed(500, "UNKNOWN_SERVER_ERROR", f"the broker's log says what has failed ({type(error).__name__})")
+            return _failed(
+                500, "UNKNOWN_SERVER_ERROR", f"the broker's log says what has failed ({type(error).__name__})"
+            )
 
     return endpoint
 

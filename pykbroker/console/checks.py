@@ -1,4 +1,4 @@
-"""Who may ask the console's API: no page of another site, and what changes something comes from our own page alone.
+"""Checks of who asks: no page of another site; a change comes from our own page alone.
 
 A form of another site can send a request here, with the session's cookie from some hosts, but neither JSON's content
 type nor a header of its own, for which a browser asks first. Host names are checked before (`pykbroker.web`).

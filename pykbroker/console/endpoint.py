@@ -44,7 +44,7 @@ class Events(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks, and by which connections. user: None where the broker knows none.
+    """The user that asks, and connections for it. user: None where the broker knows none.
 
     cluster: the session's, whose connections all its requests share: for work that is soon done. new_cluster: one of
     one's own, an async context manager, for a fetch that waits, which would keep the others waiting.
@@ -58,7 +58,7 @@ class Asking:
 
 
 class Arguments:
-    """What a request gives, by name. Every reading raises BadInput, of one line, for what is missing or no such thing."""
+    """The arguments of a request, by name. Every method raises BadInput for what is missing, or is of another kind."""
 
     def __init__(self, given: Mapping[str, Json]) -> None:
         self._given = given
@@ -101,7 +101,11 @@ class Arguments:
     def mapping(self, name: str, *, most: int = 1000) -> dict[str, str]:
         """Return an object of texts; an empty one where it is not given."""
         value = self._given.get(name, {})
-        if not isinstance(value, dict) or len(value) > most or not all(isinstance(each, str) for each in value.values()):
+        if (
+            not isinstance(value, dict)
+            or len(value) > most
+            or not all(isinstance(each, str) for each in value.values())
+        ):
             raise BadInput(f"'{name}' is an object of {most} texts at most")
         return value
 

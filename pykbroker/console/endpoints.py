@@ -11,6 +11,7 @@ _API: Final = "pykbroker.console.api"
 ENDPOINTS: Final = (
     Endpoint("GET", "/overview", f"{_API}.overview:overview"),
     Endpoint("GET", "/throughput", f"{_API}.throughput:throughput"),
+    # topics
     Endpoint("GET", "/topics", f"{_API}.topics:topics"),
     Endpoint("POST", "/topics", f"{_API}.topic_changes:create"),
     Endpoint("GET", "/topics/{name}", f"{_API}.topic:topic"),
@@ -19,4 +20,9 @@ ENDPOINTS: Final = (
     Endpoint("PUT", "/topics/{name}/configs", f"{_API}.topic_configs:alter"),
     Endpoint("PUT", "/topics/{name}/partitions", f"{_API}.topic_changes:grow"),
     Endpoint("DELETE", "/topics/{name}/records", f"{_API}.topic_changes:purge", longest_s=40),
+    # records
+    # groups
+    # the cluster
+    # transactions and producers
+    # users and rights
 )

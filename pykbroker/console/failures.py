@@ -1,4 +1,4 @@
-"""What goes wrong, as the console's API answers it: Kafka's name of the error, and one line."""
+"""Failures, as the console's API answers them: Kafka's name of the error, and one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request gives by its path, its query and its body."""
+"""The arguments of a request, from its path, its query and its body."""
 
 from __future__ import annotations
 

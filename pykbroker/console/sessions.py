@@ -24,7 +24,7 @@ _LOOK_EVERY_S: Final = 60.0
 
 @dataclass(eq=False, slots=True)
 class Session:
-    """One user's session. user: None where the broker knows none. new_cluster: makes one with the user's credentials."""
+    """One user's session. user: None where the broker has none. new_cluster: makes one with their credentials."""
 
     user: str | None
     cluster: Cluster

@@ -1,4 +1,4 @@
-"""What a console needs to know of its broker: where that listens, how users log in there, what they may change."""
+"""A console's settings: where its broker listens, how users log in there, whether they may change anything."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.config import BrokerConfig, ListenerConfig
-from pykbroker.config.console import CONSOLE_CLIENT, CONSOLE_CLIENT_LISTENER, CONSOLE_READ_ONLY, listener_of_console
+from pykbroker.config.console import listener_of_console
 from pykbroker.config.listeners import uses_sasl, uses_tls
+from pykbroker.config.own_keys import CONSOLE_CLIENT, CONSOLE_CLIENT_LISTENER, CONSOLE_READ_ONLY
 from pykbroker.server.node.bound_listeners import BoundListener
 
 _ANY_ADDRESS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a name for it

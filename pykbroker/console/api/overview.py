@@ -75,7 +75,12 @@ async def overview(asking: Asking, given: Arguments) -> Overview:
         controller=asked.controller,
         brokers=[
             BrokerRow(
-                each.node_id, each.host, each.port, each.rack, leaders.get(each.node_id, 0), asked.errors.get(each.node_id)
+                each.node_id,
+                each.host,
+                each.port,
+                each.rack,
+                leaders.get(each.node_id, 0),
+                asked.errors.get(each.node_id),
             )
             for each in sorted(response.brokers, key=lambda each: each.node_id)
         ],

@@ -1,12 +1,14 @@
 """`GET /api/throughput`: how many records were ever appended, and how many bytes lie in logs, for rates.
 
 The page asks again and again, and makes rates of the differences; so nothing is counted while nobody looks. Partitions
-that cannot be asked keep out of a difference: the answer says which sum has the same partitions as the one before.
+that come or go are in no difference: the page compares answers about the same partitions alone.
 """
 
 from __future__ import annotations
 
 import time
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,14 +28,14 @@ ByLeader = dict[Node, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Sums over the partitions that were asked. time_ms: of a clock that never goes back. shown: the number of
-    partitions that answered; not_shown: of those beyond the bound.
+    """Sums over the partitions that answered. time_ms: by a clock that never goes back. of: stands for them,
+    the same as long as they are the same; not_shown: the number of partitions beyond the bound.
     """
 
     time_ms: int
     end_offsets: int
     size_bytes: int | None
-    shown: int
+    of: int
     not_shown: int
 
 
@@ -48,9 +50,13 @@ async def throughput(asking: Asking, given: Arguments) -> Throughput:
         time_ms=time_ms,
         end_offsets=sum(ends.offsets.values()),
         size_bytes=sum(sizes.values()) if sizes else None,
-        shown=len(ends.offsets),
+        of=await asking.threads.run(_fingerprint, ends.offsets),
         not_shown=left_out,
     )
+
+
+def _fingerprint(partitions: Iterable[TopicPartition]) -> int:
+    return zlib.crc32(repr(sorted(partitions)).encode())
 
 
 def _by_leader(response: MetadataResponse) -> tuple[ByLeader, int]:

@@ -24,7 +24,7 @@ async function show({ isFirst = false } = {}) {
   open?.left.abort();
   const { pathname, search } = location;
   const [found, params] = match(pathname);
-  const view = new View({ main, params, query: new URLSearchParams(search), session, router });
+  const view = new View({ main, entry: found, params, query: new URLSearchParams(search), session, router });
   open = view;
   markNavigation(pathname);
   if (session.needs_login && !session.is_logged_in) return showLogin(view);

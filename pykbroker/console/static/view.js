@@ -3,12 +3,14 @@
 import * as api from "./api.js";
 import { element } from "./dom.js";
 import { failureOf, say } from "./status.js";
+import { tabs } from "./tabs.js";
 
 export class View {
-  // main: the element that is the page's own. params: of the path, decoded. query: URLSearchParams. session: the answer of
-  // GET /api/session. router: has go(address).
-  constructor({ main, params, query, session, router }) {
+  // main: the element that is the page's own. entry: the page's line in `views.js`. params: of the path, decoded. query:
+  // URLSearchParams. session: the answer of GET /api/session. router: has go(address).
+  constructor({ main, entry, params, query, session, router }) {
     this.main = main;
+    this.entry = entry;
     this.params = params;
     this.query = query;
     this.session = session;
@@ -44,8 +46,8 @@ export class View {
   show(title, ...children) {
     document.title = `${title} – pykbroker`;
     this.failures = element("div");
-    this.main.replaceChildren(element("h1", { tabindex: "-1" }, title), this.failures);
-    this.main.append(...children.filter(Boolean));
+    const links = this.entry ? tabs(this.entry, this.params) : null;
+    this.main.replaceChildren(element("h1", { tabindex: "-1" }, title), ...[links, this.failures, ...children].filter(Boolean));
   }
 
   // Shows a failure below the heading, in the place of the one before. Nothing where the reader has left.

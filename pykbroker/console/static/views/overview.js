@@ -55,7 +55,7 @@ function throughput(view, records, size, note) {
   let before = null;
   return async () => {
     const now = await view.get("/throughput");
-    const seconds = before && now.shown === before.shown ? (now.time_ms - before.time_ms) / 1000 : 0;
+    const seconds = before && now.of === before.of ? (now.time_ms - before.time_ms) / 1000 : 0;
     if (seconds > 0) {
       records.add(now.time_ms, Math.max(0, now.end_offsets - before.end_offsets) / seconds);
       const grown = now.size_bytes === null || before.size_bytes === null ? null : now.size_bytes - before.size_bytes;
