@@ -51,9 +51,9 @@ class Page:
 
     # ---- what one sees
 
-    def until(self, look: Callable[[], T | None], what: str) -> T:
+    def until(self, look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
         """Return what `look` returns as soon as that is true. Raises NotShown."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while True:
             try:
                 found = look()

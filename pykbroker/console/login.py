@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pykbroker.client.errors import AuthenticationRefused, BadInput
+from pykbroker.client.errors import AuthenticationRefused, BadInput, MechanismNotOffered
 from pykbroker.security.sasl.credentials import ClientCredentials
 from pykbroker.security.sasl.mechanism import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed
 
@@ -48,7 +48,7 @@ class Login:
 
     async def _accepted(self, user: str, password: str) -> ClientCredentials:
         """Return the credentials with the first mechanism by which the broker takes them."""
-        refusal = AuthenticationRefused("the broker's listener offers no mechanism with a password")
+        refusal: AuthenticationRefused | None = None
         for mechanism in _MECHANISMS:
             try:
                 credentials = ClientCredentials(mechanism, user, password)
@@ -57,8 +57,10 @@ class Login:
             try:
                 async with self._broker.cluster(credentials) as cluster:
                     await cluster.any_connection()
+            except MechanismNotOffered:
+                continue
             except AuthenticationRefused as error:
                 refusal = error
                 continue
             return credentials
-        raise refusal
+        raise refusal or BadInput(f"the broker's listener offers none of {', '.join(_MECHANISMS)}")

@@ -24,7 +24,7 @@ from pykbroker.protocol.messages.quorum import (
 
 from .topic_rows import TopicRow, all_metadata, rows_of
 
-LONGEST_S: Final = 5.0
+LONGEST_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)

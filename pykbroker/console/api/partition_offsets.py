@@ -15,7 +15,6 @@ import trio
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import ClientError, code_of
 from pykbroker.client.metadata import Node
-from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from pykbroker.console.failures import name_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.offsets import (
@@ -42,20 +41,13 @@ class Found:
     errors: dict[TopicPartition, str]
 
 
-async def first_offsets(cluster: Cluster, by_leader: Mapping[Node, Sequence[TopicPartition]]) -> Found:
-    return await _offsets(cluster, by_leader, EARLIEST_TIMESTAMP)
-
-
-async def end_offsets(cluster: Cluster, by_leader: Mapping[Node, Sequence[TopicPartition]]) -> Found:
-    return await _offsets(cluster, by_leader, LATEST_TIMESTAMP)
-
-
-async def _offsets(cluster: Cluster, by_leader: Mapping[Node, Sequence[TopicPartition]], timestamp: int) -> Found:
-    found = Found({}, {})
+async def find_offsets(
+    cluster: Cluster, by_leader: Mapping[Node, Sequence[TopicPartition]], timestamp: int, found: Found
+) -> None:
+    """Put into `found` the first offset at or behind the timestamp, one of ListOffsets, of each partition."""
     async with trio.open_nursery() as nursery:
         for node, partitions in by_leader.items():
             nursery.start_soon(_ask, cluster, node, partitions, timestamp, found)
-    return found
 
 
 async def _ask(

@@ -23,13 +23,11 @@ AT_ONCE: Final = 1000
 Sizes = dict[TopicPartition, int]
 
 
-async def sizes_on(cluster: Cluster, by_node: Mapping[Node, Sequence[TopicPartition]]) -> Sizes:
-    """Return the size in bytes of each partition's replica on the node it is asked for; none where nobody tells."""
-    sizes: Sizes = {}
+async def find_sizes(cluster: Cluster, by_node: Mapping[Node, Sequence[TopicPartition]], sizes: Sizes) -> None:
+    """Put into `sizes` the bytes of each partition's replica on the node it is asked for; none where nobody tells."""
     async with trio.open_nursery() as nursery:
         for node, partitions in by_node.items():
             nursery.start_soon(_ask, cluster, node, partitions, sizes)
-    return sizes
 
 
 async def _ask(cluster: Cluster, node: Node, partitions: Sequence[TopicPartition], sizes: Sizes) -> None:

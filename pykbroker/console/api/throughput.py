@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.client.metadata import Node
+from pykbroker.client.offsets import LATEST_TIMESTAMP
 from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.protocol.messages.metadata import MetadataResponse
 from pykbroker.protocol.topic_partition import TopicPartition
 
-from .partition_offsets import end_offsets
-from .replica_sizes import sizes_on
+from .partition_offsets import Found, find_offsets
+from .replica_sizes import Sizes, find_sizes
 from .topic_rows import all_metadata
 
 MOST_PARTITIONS: Final = 20_000
@@ -43,9 +44,10 @@ async def throughput(asking: Asking, given: Arguments) -> Throughput:
     """Raises ClientError."""
     response = await all_metadata(asking.cluster)
     by_leader, left_out = await asking.threads.run(_by_leader, response)
-    ends = await end_offsets(asking.cluster, by_leader)
+    ends, sizes = Found({}, {}), Sizes()
+    await find_offsets(asking.cluster, by_leader, LATEST_TIMESTAMP, ends)
     time_ms = time.monotonic_ns() // 1_000_000
-    sizes = await sizes_on(asking.cluster, by_leader)
+    await find_sizes(asking.cluster, by_leader, sizes)
     return Throughput(
         time_ms=time_ms,
         end_offsets=sum(ends.offsets.values()),

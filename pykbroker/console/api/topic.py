@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import trio
+
 from pykbroker.client.metadata import Node
+from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
@@ -13,8 +16,8 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import uuid_to_text
 
 from .pages import Page, PageAsked, page_of
-from .partition_offsets import end_offsets, first_offsets
-from .replica_sizes import sizes_on
+from .partition_offsets import Found, find_offsets
+from .replica_sizes import Sizes, find_sizes
 from .topic_rows import NO_LEADER, is_under_replicated, metadata_of
 
 
@@ -52,9 +55,11 @@ async def topic(asking: Asking, given: Arguments) -> Topic:
     response, found = await metadata_of(asking.cluster, name)
     page = page_of(sorted(found.partitions, key=lambda each: each.partition_index), asked)
     by_leader = leaders(response, name, page.rows)
-    first = await first_offsets(asking.cluster, by_leader)
-    end = await end_offsets(asking.cluster, by_leader)
-    sizes = await sizes_on(asking.cluster, by_leader)
+    first, end, sizes = Found({}, {}), Found({}, {}), Sizes()
+    async with trio.open_nursery() as nursery:  # a broker that does not answer is waited for once
+        nursery.start_soon(find_offsets, asking.cluster, by_leader, EARLIEST_TIMESTAMP, first)
+        nursery.start_soon(find_offsets, asking.cluster, by_leader, LATEST_TIMESTAMP, end)
+        nursery.start_soon(find_sizes, asking.cluster, by_leader, sizes)
 
     def row(of: MetadataResponsePartition) -> PartitionRow:
         at = TopicPartition(name, of.partition_index)

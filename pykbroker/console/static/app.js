@@ -30,16 +30,40 @@ async function show({ isFirst = false } = {}) {
   if (session.needs_login && !session.is_logged_in) return showLogin(view);
   if (!found) return view.show("There is no such page", element("p", {}, element("a", { href: "/" }, "To the overview")));
   try {
-    const module = await import(found.module);
+    const module = await loaded(found.module);
     if (view.signal.aborted) return undefined;
     await module.show(view);
   } catch (error) {
     view.fail(error);
+    if (error.errorName === "NETWORK_EXCEPTION") reloadWhenBack(view);
   }
   if (!isFirst && open === view && (document.activeElement === document.body || !document.activeElement)) {
     main.querySelector("h1")?.focus({ preventScroll: true });
   }
   return undefined;
+}
+
+async function loaded(module) {
+  try {
+    return await import(module);
+  } catch (error) {
+    if (error instanceof SyntaxError) throw error;
+    throw new api.ApiFailure(0, "NETWORK_EXCEPTION", "the broker cannot be reached: is it running?");
+  }
+}
+
+// A page that could not be shown is loaded anew when its broker is back: modules that were missing once stay missing.
+async function reloadWhenBack(view) {
+  while (!view.signal.aborted) {
+    await view.pause(2_000);
+    try {
+      await view.get("/session");
+    } catch {
+      continue;
+    }
+    if (!view.signal.aborted) location.reload();
+    return;
+  }
 }
 
 function match(pathname) {

@@ -6,7 +6,9 @@ const LEFT = 56;
 const BOTTOM = 22;
 const TOP = 8;
 
-// label: what is plotted; format: a value as text; keepMs: how far back.
+const LEAST_MS = 60_000;
+
+// label: what is plotted; format: a value as text; keepMs: how far back at most. The first minutes fill the width.
 export class Plot {
   constructor({ label, format, keepMs = 300_000 }) {
     this.label = label;
@@ -33,22 +35,23 @@ export class Plot {
     const known = this.points.filter(([, value]) => value !== null);
     const top = niceTop(Math.max(0, ...known.map(([, value]) => value)));
     const last = this.points.at(-1)?.[0] ?? 0;
-    const x = (timeMs) => LEFT + ((timeMs - last + this.keepMs) / this.keepMs) * (width - LEFT - 8);
+    const backMs = Math.min(this.keepMs, Math.max(LEAST_MS, last - (this.points[0]?.[0] ?? last)));
+    const x = (timeMs) => LEFT + ((timeMs - last + backMs) / backMs) * (width - LEFT - 8);
     const y = (value) => TOP + (1 - value / top) * (height - TOP - BOTTOM);
-    this.drawing.replaceChildren(...this.axes(width, height, top, x, y), ...this.curves(x, y));
+    this.drawing.replaceChildren(...this.axes(width, height, top, y, backMs), ...this.curves(x, y));
     const highest = known.length ? Math.max(...known.map(([, value]) => value)) : null;
     const told = highest === null ? "no values yet" : `now ${this.now.textContent}, highest ${this.format(highest)} in this view`;
     this.drawing.setAttribute("aria-label", `${this.label}: ${told}`);
   }
 
-  axes(width, height, top, x, y) {
+  axes(width, height, top, y, backMs) {
     const rows = [0, top / 2, top].flatMap((value) => [
       svg("line", { class: "grid", x1: LEFT, x2: width - 8, y1: y(value), y2: y(value) }),
       svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, this.format(value)),
     ]);
-    const minutes = this.keepMs / 60_000;
+    const ago = backMs < 120_000 ? `${Math.round(backMs / 1000)} s ago` : `${Math.round(backMs / 60_000)} min ago`;
     const times = [
-      svg("text", { x: LEFT, y: height - 5 }, `${minutes} min ago`),
+      svg("text", { x: LEFT, y: height - 5 }, ago),
       svg("text", { x: width - 8, y: height - 5, "text-anchor": "end" }, "now"),
     ];
     return [...rows, ...times];
