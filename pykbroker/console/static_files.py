@@ -6,12 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .checks import HEADERS
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _CONTENT_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -48,7 +51,7 @@ class StaticFiles:
         return Response(file.content, status, headers, file.content_type)
 
 
-def _read(directory: resources.abc.Traversable, path: PurePosixPath) -> list[tuple[str, _File]]:
+def _read(directory: Traversable, path: PurePosixPath) -> list[tuple[str, _File]]:
     found: list[tuple[str, _File]] = []
     for entry in directory.iterdir():
         below = path / entry.name

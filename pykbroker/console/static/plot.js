@@ -2,18 +2,20 @@
 
 import { element, svg } from "./dom.js";
 
-const LEFT = 56;
+const LEFT = 70;
 const BOTTOM = 22;
 const TOP = 8;
 
 const LEAST_MS = 60_000;
 
-// label: what is plotted; format: a value as text; keepMs: how far back at most. The first minutes fill the width.
+// label: what is plotted; format: a value as text; keepMs: how far back at most, the first minutes fill the
+// width; isBytes: the axis has round numbers of KiB, MiB and so on.
 export class Plot {
-  constructor({ label, format, keepMs = 300_000 }) {
+  constructor({ label, format, keepMs = 300_000, isBytes = false }) {
     this.label = label;
     this.format = format;
     this.keepMs = keepMs;
+    this.isBytes = isBytes;
     this.points = [];
     this.now = element("p", { class: "now" }, "–");
     this.drawing = svg("svg", { class: "plot", role: "img", "aria-label": `${label}: no values yet` });
@@ -33,7 +35,7 @@ export class Plot {
     const { clientWidth: width, clientHeight: height } = this.drawing;
     if (!width || !height) return;
     const known = this.points.filter(([, value]) => value !== null);
-    const top = niceTop(Math.max(0, ...known.map(([, value]) => value)));
+    const top = niceTop(Math.max(0, ...known.map(([, value]) => value)), this.isBytes);
     const last = this.points.at(-1)?.[0] ?? 0;
     const backMs = Math.min(this.keepMs, Math.max(LEAST_MS, last - (this.points[0]?.[0] ?? last)));
     const x = (timeMs) => LEFT + ((timeMs - last + backMs) / backMs) * (width - LEFT - 8);
@@ -76,8 +78,9 @@ function pieces(points) {
   return found.filter((piece) => piece.length);
 }
 
-function niceTop(value) {
+function niceTop(value, isBytes) {
   if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
+  const unit = isBytes ? 1024 ** Math.max(0, Math.floor(Math.log(value) / Math.log(1024))) : 1;
+  const power = 10 ** Math.floor(Math.log10(value / unit));
+  return [1, 2, 5, 10].map((each) => each * power).find((each) => each * unit >= value) * unit;
 }

@@ -20,7 +20,7 @@ export async function show(view) {
   const facts = element("dl", { class: "facts" });
   const brokers = element("section", { class: "panel" });
   const records = new Plot({ label: "Records appended per second", format: rate });
-  const size = new Plot({ label: "Growth of the logs per second", format: (value) => `${bytes(value)}/s` });
+  const size = new Plot({ label: "Growth of the logs per second", isBytes: true, format: (value) => `${bytes(value)}/s` });
   const note = element("p", { class: "hint" });
   const overview = await view.get("/overview");
   view.show("Overview", facts, element("div", { class: "panels" }, records.node, size.node), note, brokers);
