@@ -78,6 +78,7 @@ def test_every_answer_has_a_strict_policy(console: ConsoleBroker) -> None:
         ("POST", "/topics", {}, 400, "INVALID_REQUEST"),
         ("POST", "/topics", b"{", 400, "INVALID_REQUEST"),
         ("POST", "/topics", b"[" * 60_000, 400, "INVALID_REQUEST"),
+        *(("POST", "/topics", b'{"x":' * n + b"1" + b"}" * n, 400, "INVALID_REQUEST") for n in range(700, 1001, 20)),
         ("POST", "/topics", [], 400, "INVALID_REQUEST"),
         ("POST", "/topics", {"name": 7}, 400, "INVALID_REQUEST"),
         ("POST", "/topics", {"name": "\ud800"}, 400, "INVALID_REQUEST"),
@@ -104,6 +105,14 @@ def test_a_mistake_is_one_line_with_kafkas_name(
     assert message
     assert "\n" not in message
     assert len(message) <= 501
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:", "[::1", "", "a@127.0.0.1", "\x7f"])
+@pytest.mark.parametrize("name", ["console", "console_with_users"])
+def test_a_strange_host_is_answered(request: pytest.FixtureRequest, name: str, host: str) -> None:
+    broker: ConsoleBroker = request.getfixturevalue(name)
+    for path in ("/api/session", "/api/topics", "/api/nothing", "/"):
+        assert ask(broker.url + path, headers={"Host": host}).status in (200, 400, 401, 403, 404)
 
 
 def test_internal_topics_are_not_destroyed(console: ConsoleBroker) -> None:

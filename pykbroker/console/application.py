@@ -239,7 +239,7 @@ def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Requ
         except ClientGone:
             return Response(status_code=400)
         except Exception as error:  # a bug of ours: the log has it, the page a line
-            _log.exception("a request to the console has failed: %s %s", request.method, request.url.path[:200])
+            _log.exception("a request to the console has failed: %s %s", request.method, request.scope["path"][:200])
             return _failed(
                 500, "UNKNOWN_SERVER_ERROR", f"the broker's log says what has failed ({type(error).__name__})"
             )
@@ -287,4 +287,4 @@ def _failed(status: int, name: str, message: str, headers: dict[str, str] | None
 
 async def _no_such_thing(request: Request, error: Any) -> Response:
     what = "takes other methods alone" if error.status_code == 405 else "is not there"
-    return _failed(error.status_code, "NOT_FOUND", f"{request.url.path[:100]} {what}")
+    return _failed(error.status_code, "NOT_FOUND", f"{request.scope['path'][:100]} {what}")

@@ -24,7 +24,7 @@ def setting(response: Response, request: Request, token: str) -> None:
         max_age=int(LONGEST_S),
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=request.scope["scheme"] == "https",
     )
 
 
@@ -34,5 +34,5 @@ def clearing(response: Response, request: Request) -> None:
 
 
 def _name(request: Request) -> str:
-    port = request.url.port
-    return "pykbroker-console" if port is None else f"pykbroker-console-{port}"
+    server = request.scope.get("server")  # not what the header Host says, which may be anything
+    return "pykbroker-console" if server is None else f"pykbroker-console-{server[1]}"

@@ -46,6 +46,8 @@ def _check_text(given: dict[str, Json]) -> None:
     """Raises BadInput for halves of characters, which JSON can escape, and which nobody can send to a broker."""
     try:
         json.dumps(given, ensure_ascii=False).encode()
+    except RecursionError:
+        raise BadInput("the request's body is nested too deeply") from None
     except UnicodeEncodeError:
         raise BadInput("the request has text with half a character (a lone surrogate)") from None
 
