@@ -178,6 +178,11 @@ document.addEventListener("click", (event) => {
   scrollTo(0, 0);
 });
 addEventListener("popstate", () => show());
+// A page that the browser puts aside, to show it again when the reader comes back, must not go on listening meanwhile.
+addEventListener("pagehide", () => open?.left.abort());
+addEventListener("pageshow", (event) => {
+  if (event.persisted) show();
+});
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
