@@ -11,6 +11,7 @@
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
 # make examples the projects in examples/: those in Python, and with Maven, npm and Go where they are there
+# make screenshots  the pictures of the console in docs/images
 # make spark    a gigabyte of real text through the pipeline of Spark and back; leaves spark-audit.html
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
@@ -21,7 +22,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	hostile kafka-tests examples spark bench clean system-packages
+	hostile kafka-tests examples screenshots spark bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -112,6 +113,10 @@ kafka-tests: $(VENV)/.all-installed system-packages
 examples: $(VENV)/.all-installed
 	PYKBROKER_EXAMPLES=1 $(BIN)/pytest -rs $(PYTEST_ARGS) compat_tests/test_examples.py
 
+screenshots: $(VENV)/.all-installed
+	@compat_tests/install-system-packages.sh chromium chromedriver
+	PYKBROKER_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/pytest -rs $(PYTEST_ARGS) compat_tests/console/test_console_screenshots.py
+
 spark: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m spark_compat.real_input $(SPARK_ARGS)
 
@@ -132,7 +137,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet -e ".[console,metrics]"
 	@touch $@
 
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python

@@ -51,6 +51,14 @@ def _tshark_is_missing() -> str | None:
     return None if shutil.which("tshark") else "needs tshark (Debian package tshark)"
 
 
+@functools.cache
+def _chromium_is_missing() -> str | None:
+    if importlib.util.find_spec("selenium") is None:
+        return "needs selenium: pip install 'pykbroker[test]'"
+    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    return f"needs {' and '.join(missing)} (Debian packages chromium and chromium-driver)" if missing else None
+
+
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "java": functools.cache(why_there_is_no_kafka),
     "jdk": functools.cache(why_there_is_no_harness),
@@ -58,6 +66,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "kcat": _kcat_is_missing,
     "openssl": _openssl_is_missing,
     "tshark": _tshark_is_missing,
+    "chromium": _chromium_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),

@@ -57,6 +57,8 @@ def test_a_wheel_from_the_source_distribution_holds_every_module(wheel: Path) ->
         packed = {name for name in archive.namelist() if name.startswith("pykbroker/")}
     modules = {f"pykbroker/{path.relative_to(ROOT / 'pykbroker')}" for path in (ROOT / "pykbroker").rglob("*.py")}
     modules |= {f"pykbroker/{path.relative_to(ROOT / 'pykbroker')}" for path in (ROOT / "pykbroker").rglob("*.toml")}
+    static = ROOT / "pykbroker" / "console" / "static"
+    modules |= {f"pykbroker/{path.relative_to(ROOT / 'pykbroker')}" for path in static.rglob("*.*")}
     for layer in LAYERS_ON_TOP:
         modules |= {f"pykbroker/{path.relative_to(ROOT)}" for path in (ROOT / layer).rglob("*.py")}
     assert packed == modules | {"pykbroker/py.typed"}

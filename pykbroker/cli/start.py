@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .secure.directory import SecureDirectory
     from .start_as import StartAs
     from .start_control import StartControl
+    from .start_web import StartWeb
 
 _log = logging.getLogger(__name__)
 
@@ -143,6 +144,7 @@ def command(
             options = checked_sasl(config, asks=True)
             offer = None if start_as is None else start_as.offer(config)
             ctl = None if ctl_port is None else _control(config, ctl_port, ctl_token_file)
+            web = _web(config)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
         try:
@@ -150,9 +152,11 @@ def command(
             if savepoint is not None:
                 with stop.interrupting():
                     clocks = _unpack(savepoint, config, durably=not ephemeral)
-            _serve(_Start(config, options, secure, where, ephemeral, offer, ctl, clocks), stop)
+            _serve(_Start(config, options, secure, where, ephemeral, offer, ctl, web, clocks), stop)
         except SystemExit:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
+        finally:
+            web.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ class _Start:
     is_ephemeral: bool
     offer: Offer | None
     ctl: StartControl | None
+    web: StartWeb
     clocks: Clocks | None = None
 
 
@@ -324,6 +329,12 @@ def _control(config: BrokerConfig, port: int, token_file: Path | None) -> StartC
     return StartControl(config, port, token_file)
 
 
+def _web(config: BrokerConfig) -> StartWeb:
+    from .start_web import StartWeb
+
+    return StartWeb(config)
+
+
 def _serve(start: _Start, stop: StopRequests) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
     with stop.interrupting():
@@ -367,11 +378,13 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
             starting = trio.CancelScope()
             nursery.start_soon(_stop_when_asked, stop, node, starting, start.ctl)
             nursery.start_soon(GarbageCollection().run)
+            await start.web.serve(nursery, node)
             with starting, no_full_collections():
                 ready = await nursery.start(*([node.run] if start.ctl is None else [start.ctl.run, node]))
                 if start.secure is not None:
                     await _prepare_clients(start.secure, ready)
                 ctl = "" if start.ctl is None else await start.ctl.serve(nursery, ready)
+                start.web.node_serves(ready)
                 _announce(start, ready, ctl)
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
                 nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())

@@ -24,6 +24,7 @@ class StartControl:
 
     def __init__(self, config: BrokerConfig, port: int, token_file: Path | None) -> None:
         try:
+            import pykbroker.web.http  # noqa: F401 - it would be missed at the first request
             from pykbroker.control.http.server import ControlServer
         except ModuleNotFoundError as missing:
             raise CommandFailed(f"--ctl-port needs {missing.name}: pip install 'pykbroker[control]'") from None

@@ -21,7 +21,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.security.sasl.credentials import Credentials
 
-from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
+from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, UnpackingThreads
 from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
 from .metadata import ClusterMetadata, Node, TopicMetadata, from_response
 from .sasl import authenticate
@@ -78,7 +78,9 @@ async def open_in_time(open_stream: Open, host: str, port: int) -> trio.abc.Stre
 
 
 class Cluster:
-    """An async context manager, which closes its connections at the end. credentials: for listeners with SASL."""
+    """An async context manager, which closes its connections at the end. credentials: for listeners with SASL. threads:
+    where long answers are unpacked, None for the event loop.
+    """
 
     def __init__(
         self,
@@ -89,8 +91,10 @@ class Cluster:
         api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
         open_stream: Open = open_tcp,
         credentials: Credentials | None = None,
+        threads: UnpackingThreads | None = None,
     ) -> None:
         self._credentials = credentials
+        self._threads = threads
         self.metadata = ClusterMetadata()
         self._bootstrap_servers = list(bootstrap_servers)
         self._client_id = client_id
@@ -165,7 +169,11 @@ class Cluster:
     async def _open(self, host: str, port: int) -> Connection:
         stream = await open_in_time(self._open_stream, host, port)
         connection = Connection(
-            stream, peer=f"{host}:{port}", client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
+            stream,
+            peer=f"{host}:{port}",
+            client_id=self._client_id,
+            request_timeout_ms=self._request_timeout_ms,
+            threads=self._threads,
         )
         try:
             await connection.negotiate()

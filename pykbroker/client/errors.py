@@ -41,6 +41,10 @@ class AuthenticationRefused(ClientError):
     """The broker does not take the credentials, or does not know them itself."""
 
 
+class MechanismNotOffered(AuthenticationRefused):
+    """The broker's listener does not offer the SASL mechanism, or has no SASL at all."""
+
+
 class UnsupportedByBroker(ClientError):
     """The broker and this client share no version of a request."""
 

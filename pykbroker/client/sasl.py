@@ -15,7 +15,7 @@ from pykbroker.security.sasl.credentials import Credentials
 from pykbroker.security.sasl.mechanism import AuthenticationFailed, ClientMechanism
 
 from .connection import Connection
-from .errors import AuthenticationRefused, check
+from .errors import AuthenticationRefused, MechanismNotOffered, check
 
 
 async def authenticate(connection: Connection, credentials: Credentials) -> int:
@@ -49,7 +49,7 @@ async def _shake_hands(connection: Connection, mechanism: str) -> None:
     response = await connection.request(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
     if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(response.mechanisms)
-        raise AuthenticationRefused(f"{connection.peer} does not offer the SASL mechanism {mechanism}, only {offered}")
+        raise MechanismNotOffered(f"{connection.peer} does not offer the SASL mechanism {mechanism}, only {offered}")
     if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise AuthenticationRefused(f"{connection.peer} asks for no authentication there: the listener has no SASL")
+        raise MechanismNotOffered(f"{connection.peer} asks for no authentication there: the listener has no SASL")
     check(response.error_code)

@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable
 import trio
 
 
-def open_with_tls(context: ssl.SSLContext) -> Callable[[str, int], Awaitable[trio.abc.Stream]]:
+def open_with_tls(
+    context: ssl.SSLContext, open_tcp: Callable[[str, int], Awaitable[trio.abc.Stream]] = trio.open_tcp_stream
+) -> Callable[[str, int], Awaitable[trio.abc.Stream]]:
     """Return what opens a connection for `Cluster`. It raises OSError, also where the broker's certificate does not
-    verify or the broker wants another one of this client.
+    verify or the broker wants another one of this client. open_tcp: opens the stream below.
     """
 
     async def open_stream(host: str, port: int) -> trio.abc.Stream:
-        stream = await trio.open_ssl_over_tcp_stream(host, port, ssl_context=context, https_compatible=True)
+        below = await open_tcp(host, port)
+        stream = trio.SSLStream(below, context, server_hostname=host, https_compatible=True)
         try:
             await stream.do_handshake()
         except trio.BrokenResourceError as error:

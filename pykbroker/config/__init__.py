@@ -1,7 +1,8 @@
 """Configuration in Kafka's property names: what keys there are, what they allow, and one node's values.
 
 - `broker`: `BrokerConfig`, one node's values, typed; `properties` reads the file.
-- `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`: the keys.
+- `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`: the keys of Kafka;
+  `own_keys`: those that pykbroker has besides.
 - `listener_keys`: keys that are set for one listener.
 - Rules among keys: `listeners`, `roles`, `consumer_groups`.
 - `cluster_plan`: nodes, ports and properties of a cluster on this host.
@@ -15,6 +16,7 @@ from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
 from .listener_keys import is_of_a_listener, key_of_listener
 from .listeners import ListenerConfig, Listeners
+from .own_keys import node_keys, own_keys
 from .topic_keys import check_topic_configs, topic_keys
 from .unserved_keys import check_served, given_without_effect, unserved
 
@@ -33,6 +35,8 @@ __all__ = [
     "group_keys",
     "is_of_a_listener",
     "key_of_listener",
+    "node_keys",
+    "own_keys",
     "topic_keys",
     "unserved",
 ]

@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 
 from .authorizer import EARLY_START_LISTENERS, OF_THE_AUTHORIZER, authorizer_config
-from .broker_keys import broker_keys
 from .connection_limits import connection_counts
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
 from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener, listener_prefix
 from .listeners import Listeners, parse_endpoint, resolve
+from .own_keys import CONSOLE_CLIENT, node_keys
 from .properties import read_properties
 from .roles import check_roles
 from .topic_keys import BROKER_SYNONYMS, topic_keys
@@ -46,7 +46,7 @@ class BrokerConfig:
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        keys = broker_keys()
+        keys = node_keys()
         check_served(properties)
         self.given = dict(properties)
         self.without_effect = given_without_effect(properties)
@@ -54,7 +54,10 @@ class BrokerConfig:
         self.unknown_keys = [
             name
             for name in properties
-            if name not in keys and name not in OF_THE_AUTHORIZER and not is_of_a_listener(name)
+            if name not in keys
+            and name not in OF_THE_AUTHORIZER
+            and not is_of_a_listener(name)
+            and not name.startswith(CONSOLE_CLIENT)
         ]
         self.listener_keys = {name: text for name, text in properties.items() if is_of_a_listener(name)}
         self._values: dict[str, Value] = {}
@@ -90,7 +93,7 @@ class BrokerConfig:
 
         Raises ConfigurationError for a text that its key does not allow.
         """
-        keys = broker_keys()
+        keys = node_keys()
         copied = copy(self)
         copied.given = {**self.given, **values}
         copied.listener_keys = {**self.listener_keys, **{k: v for k, v in values.items() if is_of_a_listener(k)}}
@@ -137,7 +140,7 @@ class BrokerConfig:
         )
 
     def key(self, name: builtins.str) -> ConfigKey:
-        return broker_keys()[name]
+        return node_keys()[name]
 
     def text(
         self, name: builtins.str, dynamic: Mapping[builtins.str, builtins.str] | None = None

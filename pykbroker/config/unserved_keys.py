@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from .broker_keys import broker_keys
 from .keys import ConfigurationError
 from .listener_keys import begins_with_family, is_of_a_listener, is_sasl_at_run_time, key_of_listener, tails
+from .own_keys import own_keys
 
 _PROTECTING = {
     "alter.config.policy.class.name",
@@ -135,7 +136,7 @@ def _protects(name: str, at_run_time: bool) -> bool:
 
 def is_without_effect(name: str) -> bool:
     """Tell whether a key is known, guards nothing, and is read by nobody."""
-    return name in _WITHOUT_EFFECT or name.startswith(_FAMILIES_WITHOUT_EFFECT)
+    return name in _WITHOUT_EFFECT or (name.startswith(_FAMILIES_WITHOUT_EFFECT) and name not in own_keys())
 
 
 def check_served(given: Mapping[str, str], *, at_run_time: bool = False) -> None:

@@ -12,13 +12,13 @@ from typing import Final
 from pykbroker.config import (
     ConfigKey,
     ConfigurationError,
-    broker_keys,
     check_group_configs,
     check_served,
     check_topic_configs,
     group_keys,
     is_of_a_listener,
     key_of_listener,
+    node_keys,
     topic_keys,
 )
 from pykbroker.config.broker_keys import OF_A_LISTENER_OF_ALL_BROKERS
@@ -134,9 +134,9 @@ def _alter_broker(
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     current = state.image.configs.get((BROKER_RESOURCE, name), {})
     defaults = {
-        config.name: state.config.text(config.name) or "" for config in resource.configs if config.name in broker_keys()
+        config.name: state.config.text(config.name) or "" for config in resource.configs if config.name in node_keys()
     }
-    changes = changed_keys(resource, broker_keys(), current, defaults)
+    changes = changed_keys(resource, node_keys(), current, defaults)
     values = {key: value for key, value in changes.items() if value is not None}
     check_broker_configs(values, [config.name for config in resource.configs], cluster_wide=name == "")
     return _records(BROKER_RESOURCE, name, current, changes)
@@ -172,7 +172,7 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
     _check_served(values)
     try:
         for name, value in values.items():
-            key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
+            key = key_of_listener(name) if is_of_a_listener(name) else node_keys().get(name)
             if key is not None:
                 key.parse(value)
         check_listener_limits(values)
@@ -183,7 +183,7 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
 
 def _check_security_keys(values: Mapping[str, str]) -> None:
     """Stores are those of one listener. Other keys of `ssl.*` are stored, and have no effect on listeners that run."""
-    stores = [name for name in values if name in broker_keys() and name.startswith(SSL_STORES)]
+    stores = [name for name in values if name in node_keys() and name.startswith(SSL_STORES)]
     if stores:
         reason = "These security configs can be dynamically updated only per-listener using the listener prefix: "
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{reason}[{', '.join(stores)}]")
@@ -191,7 +191,7 @@ def _check_security_keys(values: Mapping[str, str]) -> None:
 
 def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
     """Keys that nobody knows are let through: they may be a plugin's."""
-    known = [broker_keys()[name] for name in names if name in broker_keys()]
+    known = [node_keys()[name] for name in names if name in node_keys()]
     for keys, problem in (
         ([key.name for key in known if key.read_only], "Cannot update these configs dynamically: "),
         (
@@ -210,7 +210,7 @@ def _is_of_one_broker(name: str) -> bool:
     """
     if is_of_a_listener(name):
         return next(tails(name), "") not in OF_A_LISTENER_OF_ALL_BROKERS
-    known = broker_keys().get(name)
+    known = node_keys().get(name)
     return known is not None and known.update == "broker" and not name.startswith(SSL_STORES)
 
 

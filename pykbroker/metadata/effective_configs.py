@@ -14,10 +14,10 @@ from itertools import dropwhile
 from pykbroker.config import (
     BrokerConfig,
     ConfigKey,
-    broker_keys,
     group_keys,
     is_of_a_listener,
     key_of_listener,
+    node_keys,
     topic_keys,
 )
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
@@ -76,7 +76,7 @@ class BrokerLayers:
         What stands before the first value of the key itself is another key's business, as in Kafka: a time that was
         given in hours alone has no synonym under its name in milliseconds.
         """
-        found = self._layered(_ALIASES.get(name, (name,)), self.config.originals, broker_keys())
+        found = self._layered(_ALIASES.get(name, (name,)), self.config.originals, node_keys())
         return _from(name, found)
 
     def synonyms_for_listener(self, name: str, key: ConfigKey) -> tuple[Synonym, ...]:
@@ -85,7 +85,7 @@ class BrokerLayers:
         In each layer the value for all listeners comes behind the one for this listener, as in Kafka.
         """
         static = {**self.config.given, **self.config.originals}
-        return _from(name, self._layered((name, key.name), static, {**broker_keys(), name: replace(key, default=None)}))
+        return _from(name, self._layered((name, key.name), static, {**node_keys(), name: replace(key, default=None)}))
 
     def _layered(
         self, names: Sequence[str], static: Mapping[str, str], keys: Mapping[str, ConfigKey]
@@ -135,10 +135,10 @@ def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     hidden = {name for name in DYNAMIC_ALONE if name not in layers.merged}
     known = [
         _broker_config(layers, key)
-        for name, key in sorted(broker_keys().items())
+        for name, key in sorted(node_keys().items())
         if (key.update != "internal" or name in layers.config.originals) and name not in hidden
     ]
-    others = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in broker_keys()]
+    others = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in node_keys()]
     others += filter(is_of_a_listener, layers.config.given)
     return known + [_other_config(layers, name) for name in dict.fromkeys(others)]
 
@@ -147,7 +147,7 @@ def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """Return what was set at run time for all brokers, and nothing else."""
     found = []
     for name, value in layers.dynamic_default.items():
-        key = broker_keys().get(name) or ConfigKey(name, "unknown", None)
+        key = node_keys().get(name) or ConfigKey(name, "unknown", None)
         shown = _shown(key, value)
         synonym = Synonym(name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
         found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, (synonym,)))

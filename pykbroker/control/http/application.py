@@ -12,19 +12,19 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pykbroker.control.control import Control
+from pykbroker.web.body import BodyTooLarge, ClientGone, read_body
+from pykbroker.web.callers import LOOPBACK, host_name, is_of_another_origin, is_of_another_site
 
-from .loopback import LOOPBACK
 from .operation import BadRequest, Farewell, Json, Operation, Parameter, Stream
 
 T = TypeVar("T")
@@ -32,8 +32,6 @@ T = TypeVar("T")
 MOST_BODY_BYTES: Final = 1024 * 1024
 AT_ONCE: Final = 32
 """Requests in hand; more of them wait."""
-_NO_OTHER_SITE: Final = frozenset({None, "none", "same-origin"})
-"""The values of Sec-Fetch-Site, which browsers alone send, also where they send no Origin."""
 
 
 class _Refused(HTTPException):
@@ -116,12 +114,12 @@ class ControlApplication:
     def _check(self, request: Request) -> None:
         """Raises HTTPException for who may not ask."""
         host = request.headers.get("host", "")
-        if urlsplit(f"//{host}").hostname not in LOOPBACK:
+        if host_name(host) not in LOOPBACK:
             raise _Refused(403, "control answers those who call it by a loopback address")
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if is_of_another_origin(origin, host):
             raise _Refused(403, "control answers no page of another origin")
-        if request.headers.get("sec-fetch-site") not in _NO_OTHER_SITE:
+        if is_of_another_site(request.headers.get("sec-fetch-site")):
             raise _Refused(403, "control answers no page of another site")
         if self._token is not None:
             given = request.headers.get("authorization", "")
@@ -225,16 +223,12 @@ def _check_text(fields: Mapping[str, Json]) -> None:
 
 
 async def _body(request: Request) -> bytes:
-    body = bytearray()
     try:
-        async with aclosing(request.stream()) as parts:
-            async for part in parts:
-                body += part
-                if len(body) > MOST_BODY_BYTES:
-                    raise _Refused(413, f"a body has {MOST_BODY_BYTES} bytes at most")
-    except ClientDisconnect:
+        return await read_body(request.receive, MOST_BODY_BYTES)
+    except BodyTooLarge:
+        raise _Refused(413, f"a body has {MOST_BODY_BYTES} bytes at most") from None
+    except ClientGone:
         raise _Refused(400, "the client has gone") from None
-    return bytes(body)
 
 
 async def _bad_request(request: Request, error: Exception) -> Response:

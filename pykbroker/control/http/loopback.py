@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+from pykbroker.web.callers import LOOPBACK
+
 _MOST_PORT: Final = 65535
 
 

@@ -1,0 +1,180 @@
+"""`start`: the console, the metrics and the health of the node over HTTP, by `console.listener` and `metrics.listener`.
+
+A listener that the configuration gives must be there: a port that is taken, or a package that is missing, ends the
+start. The default one is a courtesy: it takes the first free port of some, for further nodes on a host, and where
+nothing can be served one line of the log says why. Sockets listen from the start on; all else waits for the first
+connection (`pykbroker.web`).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from pykbroker.config import BrokerConfig
+from pykbroker.config.console import check_console
+from pykbroker.config.own_keys import CONSOLE_HOSTS, CONSOLE_LISTENER, METRICS_LISTENER
+from pykbroker.web.address import WebAddress, parse_address
+from pykbroker.web.sockets import listen, listen_at_first_free
+
+from .command import CommandFailed
+
+if TYPE_CHECKING:
+    import trio
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from pykbroker.server.node.node import Node, NodeReady
+    from pykbroker.web.callers import KnownNames
+    from pykbroker.web.server import WebServer
+
+_log = logging.getLogger(__name__)
+
+MOST_DEFAULT_LISTENERS: Final = 20
+"""Ports from the default one on, of which each node of a host takes one."""
+_INSTALL: Final = "pip install 'pykbroker[console,metrics]'"
+_CONSOLE: Final = "pykbroker.console"
+_FOR_ALL: Final = "hypercorn"
+_FOR_CONSOLE: Final = "starlette"
+
+
+class StartWeb:
+    """The web listeners of a start. Raises CommandFailed for one that was given and cannot be, ConfigurationError.
+
+    address: `HOST:PORT` of `console.listener`, with the port that it got; None where there is no such listener.
+    has_console: the console is at that address.
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._servers: list[WebServer] = []
+        self._node: Node | None = None
+        self._ready: NodeReady | None = None
+        self._lines: list[str] = []
+        self.address: str | None = None
+        is_broker = "broker" in config.roles
+        self.has_console = is_broker and _is_there(_FOR_CONSOLE) and _is_there(_CONSOLE)
+        console = parse_address(CONSOLE_LISTENER, config.str(CONSOLE_LISTENER))
+        metrics = parse_address(METRICS_LISTENER, config.str(METRICS_LISTENER))
+        if console is not None and self.has_console:
+            check_console(config, console.host)
+        try:
+            if console is not None:
+                is_given = CONSOLE_LISTENER in config.originals
+                needs = [_FOR_ALL, *([_FOR_CONSOLE] if is_broker else [])]
+                self._add_console(_given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console))
+            if metrics is not None:
+                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL]), self._metrics_site, ())
+                self._lines.append(f"metrics and health at http://{self._servers[-1].address}/")
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the sockets, of a node that did not come so far as to serve, too."""
+        for server in self._servers:
+            server.close()
+
+    async def serve(self, nursery: trio.Nursery, node: Node) -> None:
+        """Serve in `nursery` until that is cancelled. The node may start later: until then it is not ready."""
+        self._node = node
+        for server in self._servers:
+            await nursery.start(server.run)
+
+    def node_serves(self, ready: NodeReady) -> None:
+        """Tell the log where, and have the console from now on."""
+        self._ready = ready
+        for line in self._lines:
+            _log.info("%s", line)
+
+    def _add_console(self, listening: socket.socket | None) -> None:
+        if listening is None:
+            return
+        self._add(listening, self._console_site, [_CONSOLE] if self.has_console else [])
+        self.address = str(self._servers[-1].address)
+        what = "the console, metrics and health" if self.has_console else "metrics and health"
+        self._lines.append(f"{what} at http://{self.address}/")
+
+    def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp], imports: Sequence[str]) -> None:
+        from pykbroker.web.server import WebServer
+
+        self._servers.append(WebServer(listening, site, ["pykbroker.web.site", "pykbroker.web.health", *imports]))
+
+    def _courtesy(self, address: WebAddress) -> socket.socket | None:
+        """Return a socket at the default address or behind it; None, and a line for the log, where there is none."""
+        ports = range(address.port, address.port + MOST_DEFAULT_LISTENERS)
+        listening, reason = None, f"{address.host} has no free port from {ports[0]} to {ports[-1]}"
+        if not _is_there(_FOR_ALL):
+            reason = f"{_FOR_ALL} is missing: {_INSTALL}"
+        else:
+            try:
+                listening = listen_at_first_free(address.host, ports)
+            except OSError as error:
+                reason = f"{address}: {error.strerror or error}"
+        if listening is None:
+            self._lines.append(f"no console and no metrics over HTTP: {reason}")
+        return listening
+
+    # Sites: at the first connection to their listener
+
+    def _metrics_site(self, nursery: trio.Nursery) -> ASGIApp:
+        from pykbroker.web.site import Site
+
+        return Site(self._names(), self._pages())
+
+    def _console_site(self, nursery: trio.Nursery) -> ASGIApp:
+        from pykbroker.web.site import Site
+
+        return Site(self._names(), self._pages(), self._console(nursery) if self.has_console else None)
+
+    def _pages(self) -> dict[str, ASGIApp]:
+        from pykbroker.web.health import health_pages
+
+        assert self._node is not None
+        return health_pages(self._node)
+
+    def _console(self, nursery: trio.Nursery) -> ASGIApp:
+        """Return what makes the console at the first request behind the node's start."""
+        from pykbroker.web.answers import answer_text
+        from pykbroker.web.place import Place
+
+        made: list[ASGIApp] = []
+
+        async def console(scope: Scope, receive: Receive, send: Send) -> None:
+            if self._node is None or self._ready is None:
+                await answer_text(send, 503, "the node starts: see /readyz", [(b"retry-after", b"1")])
+                return
+            if not made:
+                application = import_module(_CONSOLE).console_application
+                made.append(application(Place(self._node, self._ready, nursery)))
+            await made[0](scope, receive, send)
+
+        return console
+
+    def _names(self) -> KnownNames:
+        from pykbroker.web.callers import KnownNames
+
+        config = self._config
+        advertised = [each.host for each in config.listeners.advertised or config.listeners.advertised_controller]
+        given = [parse_address(key, config.str(key)) for key in (CONSOLE_LISTENER, METRICS_LISTENER)]
+        hosts = [each.host for each in given if each is not None]
+        return KnownNames([*config.list(CONSOLE_HOSTS), *advertised, *hosts, socket.gethostname()])
+
+
+def _is_there(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def _given(key: str, address: WebAddress, packages: Sequence[str]) -> socket.socket:
+    """Return a socket at the address that the configuration gives. Raises CommandFailed."""
+    missing = next((each for each in packages if not _is_there(each)), None)
+    if missing is not None:
+        raise CommandFailed(f"{key} needs {missing}: {_INSTALL}")
+    try:
+        return listen(address)
+    except (OSError, UnicodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise CommandFailed(f"{key}={address}: cannot listen there: {reason}") from None

@@ -1,0 +1,51 @@
+"""Rules of the console among the keys: by which listener it is a client of its broker, and who may reach it.
+
+The console itself is `pykbroker.console`, which takes time to import; a start checks the rules without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .keys import InvalidValue
+from .listeners import ListenerConfig, uses_sasl, uses_tls
+from .own_keys import CHANGES_WITHOUT_LOGIN, CONSOLE_CLIENT_LISTENER, CONSOLE_LISTENER, CONSOLE_READ_ONLY
+
+if TYPE_CHECKING:
+    from .broker import BrokerConfig
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def listener_of_console(config: BrokerConfig) -> ListenerConfig:
+    """Return the listener by which the console is a client of its broker. Raises InvalidValue.
+
+    A listener with users goes first: whoever comes by the console shall not have more rights than other clients.
+    """
+    listeners = config.listeners.client
+    wanted = config.str(CONSOLE_CLIENT_LISTENER).strip()
+    if not wanted:
+        return min(
+            listeners, key=lambda each: (not uses_sasl(each.security_protocol), not uses_tls(each.security_protocol))
+        )
+    for each in listeners:
+        if each.name == wanted.upper():
+            return each
+    names = ", ".join(each.name for each in listeners)
+    raise InvalidValue(CONSOLE_CLIENT_LISTENER, wanted, f"one of this broker's listeners: {names}")
+
+
+def check_console(config: BrokerConfig, host: str) -> None:
+    """Raises InvalidValue where anybody in the network could change the cluster without a name and a password.
+
+    host: the address on which the console listens.
+    """
+    with_users = uses_sasl(listener_of_console(config).security_protocol)
+    if host in LOOPBACK or with_users or config.bool(CONSOLE_READ_ONLY) or config.bool(CHANGES_WITHOUT_LOGIN):
+        return
+    raise InvalidValue(
+        CONSOLE_LISTENER,
+        config.str(CONSOLE_LISTENER),
+        "other machines reach it, and the broker has no users that log in: set console.read.only=true, or "
+        f"{CHANGES_WITHOUT_LOGIN}=true where everybody may change everything",
+    )

@@ -1,0 +1,49 @@
+"""The keys that pykbroker has and Kafka has not: where a node shows itself over HTTP.
+
+They are set at the start alone, and shown by DescribeConfigs where the file has them, as Kafka's internal keys are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from .broker_keys import broker_keys
+from .keys import ConfigKey
+
+CONSOLE_LISTENER: Final = "console.listener"
+"""`HOST:PORT` of the console, with the metrics and the health beside it; empty for none."""
+METRICS_LISTENER: Final = "metrics.listener"
+"""`HOST:PORT` of one more address, which has the metrics and the health alone; empty for none."""
+CONSOLE_HOSTS: Final = "console.hosts"
+"""Names of the host by which browsers and scrapers call both, beside those that the node knows."""
+MOST_PARTITIONS_SHOWN: Final = "metrics.partitions.max"
+"""A node with more partitions than this shows sums of topics, and no partition by itself."""
+CONSOLE_READ_ONLY: Final = "console.read.only"
+"""The console shows, and changes nothing."""
+CONSOLE_CLIENT_LISTENER: Final = "console.client.listener"
+"""The name of the listener by which the console is a client of its broker; empty: one with users, if there is one."""
+CHANGES_WITHOUT_LOGIN: Final = "console.allow.changes.without.login"
+"""Everybody who reaches the console from other machines may change everything, on a broker without users."""
+CONSOLE_CLIENT: Final = "console.client."
+"""The prefix of clients' properties for the console's connections to brokers."""
+
+
+@cache
+def own_keys() -> dict[str, ConfigKey]:
+    keys = (
+        ConfigKey(CONSOLE_LISTENER, "string", "127.0.0.1:9480", "", "internal"),
+        ConfigKey(METRICS_LISTENER, "string", "", "", "internal"),
+        ConfigKey(CONSOLE_HOSTS, "list", "", "", "internal"),
+        ConfigKey(CONSOLE_READ_ONLY, "boolean", "false", "", "internal"),
+        ConfigKey(CONSOLE_CLIENT_LISTENER, "string", "", "", "internal"),
+        ConfigKey(CHANGES_WITHOUT_LOGIN, "boolean", "false", "", "internal"),
+        ConfigKey(MOST_PARTITIONS_SHOWN, "int", "10000", "0..", "internal"),
+    )
+    return {key.name: key for key in keys}
+
+
+@cache
+def node_keys() -> dict[str, ConfigKey]:
+    """Return all keys of a node, Kafka's and our own."""
+    return {**broker_keys(), **own_keys()}

@@ -1,0 +1,28 @@
+"""All endpoints of the console's API, one line each. Nothing is imported here of what does their work."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .endpoint import Endpoint
+
+_API: Final = "pykbroker.console.api"
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/overview", f"{_API}.overview:overview"),
+    Endpoint("GET", "/throughput", f"{_API}.throughput:throughput"),
+    # topics
+    Endpoint("GET", "/topics", f"{_API}.topics:topics"),
+    Endpoint("POST", "/topics", f"{_API}.topic_changes:create"),
+    Endpoint("GET", "/topics/{name}", f"{_API}.topic:topic"),
+    Endpoint("DELETE", "/topics/{name}", f"{_API}.topic_changes:delete", longest_s=40),
+    Endpoint("GET", "/topics/{name}/configs", f"{_API}.topic_configs:configs"),
+    Endpoint("PUT", "/topics/{name}/configs", f"{_API}.topic_configs:alter"),
+    Endpoint("PUT", "/topics/{name}/partitions", f"{_API}.topic_changes:grow"),
+    Endpoint("DELETE", "/topics/{name}/records", f"{_API}.topic_changes:purge", longest_s=40),
+    # records
+    # groups
+    # the cluster
+    # transactions and producers
+    # users and rights
+)

@@ -1,0 +1,19 @@
+// All pages of the console, one line each. path: with its parameters as ":name"; module: has a function `show(view)`;
+// navigation: the link's text on top, for pages that have one. Pages of one thing have tabs: tab is the text of one, of the
+// path of the first. The first line that fits an address is shown.
+
+export const VIEWS = [
+  { path: "/", navigation: "Overview", module: "./views/overview.js" },
+
+  // topics and their records
+  { path: "/topics", navigation: "Topics", module: "./views/topics.js" },
+  { path: "/topics/:name", tab: "Partitions and configs", of: "/topics/:name", module: "./views/topic.js" },
+
+  // groups
+
+  // the cluster
+
+  // transactions and producers
+
+  // users and rights
+];

@@ -1,0 +1,64 @@
+"""The files of the console's pages: part of the package, read when they are asked for first, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .checks import HEADERS
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+_CONTENT_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+SHELL: Final = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    content_type: str
+    tag: str
+
+
+class StaticFiles:
+    """All files below `static/`, by their paths in it."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] | None = None
+
+    def answer(self, request: Request, path: str, status: int = 200) -> Response | None:
+        """Return the file, or 304 where the browser has it already; None where there is no such file."""
+        if self._files is None:
+            self._files = dict(_read(resources.files("pykbroker.console") / "static", PurePosixPath()))
+        file = self._files.get(path)
+        if file is None:
+            return None
+        headers = {"etag": file.tag, "cache-control": "no-cache", **HEADERS}
+        if request.headers.get("if-none-match") == file.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(file.content, status, headers, file.content_type)
+
+
+def _read(directory: Traversable, path: PurePosixPath) -> list[tuple[str, _File]]:
+    found: list[tuple[str, _File]] = []
+    for entry in directory.iterdir():
+        below = path / entry.name
+        if entry.is_dir():
+            found += _read(entry, below)
+        elif below.suffix in _CONTENT_TYPES:
+            content = entry.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+            found.append((str(below), _File(content, _CONTENT_TYPES[below.suffix], tag)))
+    return found
