@@ -72,7 +72,7 @@ class EnvelopeFormat:
         fields = _object(document, _FIELDS, "the envelope of a record")
         if "value" not in fields and "value_base64" not in fields:
             raise InvalidLine("no value; a tombstone says null")
-        headers = fields.get("headers") or []
+        headers = [] if fields.get("headers") is None else fields["headers"]
         if not isinstance(headers, list):
             raise InvalidLine("headers are not a list")
         return Enveloped(
