@@ -85,7 +85,7 @@ class Sending:
 
     def _rest(self, acknowledged: int) -> str:
         rest = self._sent - acknowledged
-        return f", {_records(rest)} in doubt (read, perhaps sent, not acknowledged)" if rest else ""
+        return f", {_records(rest)} not" if rest else ""
 
     async def run(self) -> None:
         """Raises CommandFailed, ClientError."""
