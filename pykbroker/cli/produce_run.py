@@ -71,7 +71,7 @@ class Sending:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there was a broker."""
+        """True once there was a broker."""
         return self._producer is not None
 
     def described(self) -> str:
