@@ -330,7 +330,7 @@ def test_a_read_goes_on_where_the_leader_moves(start_cluster: Callable[..., Clus
     settings = {"bootstrap.servers": bootstrap, "log_level": 0}
     admin = AdminClient(settings)
     admin.create_topics([NewTopic("t", 1, 3)])["t"].result(TIMEOUT_S)
-    producer = confluent_kafka.Producer({**settings, "acks": "all"})
+    producer = confluent_kafka.Producer({**settings, "enable.idempotence": True})
     for number in range(20_000):
         producer.produce("t", b"%06d" % number + b"x" * 1_000)
         producer.poll(0)
