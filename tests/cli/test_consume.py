@@ -319,7 +319,7 @@ def test_progress_is_drawn_where_it_disturbs_no_record(call: Call, run: Call, bo
     here = ["consume", "--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", "600000", "-e", "--json"]
     code, shown = _on_a_terminal(here, subprocess.DEVNULL)
     assert code == 0
-    assert "of 600,000 offsets" in shown
+    assert "/600000" in shown
     code, shown = _on_a_terminal([each for each in here if each != "-e"] + ["--from-beginning"], subprocess.DEVNULL)
     assert (code, shown) == (0, "Processed a total of 600000 messages\r\n")
 
