@@ -123,6 +123,23 @@ def test_a_file_that_is_no_avro_schema_is_refused(tmp_path: Path, text: str) -> 
         codec(path)
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "null"},
+        {"type": "fixed", "name": "F", "size": 0},
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": "null"}]},
+    ],
+)
+def test_an_array_that_a_few_bytes_make_endless_is_refused(tmp_path: Path, items: object) -> None:
+    path = tmp_path / "endless.avsc"
+    fields = [{"name": "all", "type": ["int", {"type": "array", "items": items}]}]
+    path.write_text(json.dumps({"type": "record", "name": "Outer", "fields": fields}))
+    with pytest.raises(CommandFailed, match="arrays of entries that have no bytes"):
+        codec(path)
+
+
 def test_protobuf_is_shown_in_its_own_json_and_comes_back(descriptors: Path) -> None:
     data = bytes.fromhex("08071202c3a41a0308ac02")
     document = '{"id":7,"note":"ä","price":{"cents":"300"}}'

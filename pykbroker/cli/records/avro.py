@@ -97,6 +97,7 @@ def avro_codec(path: Path, schema_text: bytes, *, flag: str, schema_id: int | No
     try:
         schema = _without_logical_types(json_text.parse(schema_text.decode()))
         parsed = fastavro.parse_schema(schema)
+        _refuse_endless_arrays(parsed)
     except RecursionError:
         raise CommandFailed(f"{path} is not an Avro schema: nested too deeply") from None
     except (fastavro.schema.UnknownType, fastavro.schema.SchemaParseException, *_UNREADABLE) as error:
@@ -130,6 +131,30 @@ def _invalid_field(error: Any) -> str:
     first = error.errors[0]
     kind = first.schema if isinstance(first.schema, str) else "what the schema says"
     return f"{first.field or 'the document'} is not {kind}"
+
+
+def _refuse_endless_arrays(schema: Any) -> None:
+    """Raise ValueError for arrays of entries without bytes: ten bytes of data would be a quintillion of them."""
+    if isinstance(schema, list):
+        for each in schema:
+            _refuse_endless_arrays(each)
+    elif isinstance(schema, dict):
+        if schema.get("type") == "array" and _is_without_bytes(schema["items"]):
+            raise ValueError("arrays of entries that have no bytes are not supported")
+        for each in (schema.get("type"), schema.get("items"), schema.get("values"), *schema.get("fields", ())):
+            _refuse_endless_arrays(each)
+
+
+def _is_without_bytes(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return bool(schema == "null")
+    match schema["type"]:
+        case "fixed":
+            return bool(schema["size"] == 0)
+        case "record":
+            return all(_is_without_bytes(field["type"]) for field in schema["fields"])
+        case inner:
+            return _is_without_bytes(inner)
 
 
 def _first_line(error: BaseException) -> str:

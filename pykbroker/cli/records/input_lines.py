@@ -5,19 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import trio
 
 from ..command import CommandFailed
 from ..line_reader import InvalidLine
+from .progress import Advance
 
 READ_BYTES = 256 * 1024
 MOST_BYTES = 100 * 1024 * 1024
 """The largest line or file: what a broker takes as a whole request, unless its settings are others."""
-
-Advance = Callable[[int], None]
 
 
 async def lines_of(
