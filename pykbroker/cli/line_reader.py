@@ -6,15 +6,18 @@ from header names, which the protocol defines as text.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 from pykbroker.protocol.records.batch import Header
 
+_MOST_SHOWN_CHARACTERS = 80
+
 
 class InvalidLine(Exception):
-    """A line does not have the form that the reader's settings ask for, or the settings contradict each other."""
+    """A line, a key or a value does not have the form that is asked for, or the settings contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,11 @@ class LineReader:
         reader = cls(
             parse_key=boolean(properties, "parse.key"),
             parse_headers=boolean(properties, "parse.headers"),
-            key_separator=properties.get("key.separator", "\t").encode(),
-            headers_delimiter=properties.get("headers.delimiter", "\t").encode(),
-            headers_separator=properties.get("headers.separator", ",").encode(),
-            headers_key_separator=properties.get("headers.key.separator", ":").encode(),
-            null_marker=properties["null.marker"].encode() if "null.marker" in properties else None,
+            key_separator=os.fsencode(properties.get("key.separator", "\t")),
+            headers_delimiter=os.fsencode(properties.get("headers.delimiter", "\t")),
+            headers_separator=os.fsencode(properties.get("headers.separator", ",")),
+            headers_key_separator=os.fsencode(properties.get("headers.key.separator", ":")),
+            null_marker=os.fsencode(properties["null.marker"]) if "null.marker" in properties else None,
             ignore_error=boolean(properties, "ignore.error"),
         )
         reader._check_separators()
@@ -113,4 +116,9 @@ def boolean(properties: Mapping[str, str], name: str) -> bool:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+    """Return text for a message: a line may be long, and may hold what would steer a terminal."""
+    text = data[: 4 * _MOST_SHOWN_CHARACTERS].decode("utf-8", "replace")
+    shown = "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text[:_MOST_SHOWN_CHARACTERS]
+    )
+    return shown if len(text) <= _MOST_SHOWN_CHARACTERS else f"{shown}…"

@@ -1,0 +1,29 @@
+"""A bar beside records that are read or sent, where it breaks none of their lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ..progress import progress
+
+Advance = Callable[[int], None]
+"""Called with how much is done, not with what was added."""
+
+
+@contextmanager
+def progress_to(total: int, unit: str) -> Iterator[Advance | None]:
+    """Draw on standard error where that is a terminal and standard output is none; None where nobody watches."""
+    if not (sys.stderr is not None and sys.stderr.isatty()) or (sys.stdout is not None and sys.stdout.isatty()):
+        yield None
+        return
+    with progress(unit, total) as step:
+        before = 0
+
+        def advance(done: int) -> None:
+            nonlocal before
+            step(done - before)
+            before = done
+
+        yield advance
