@@ -1,6 +1,8 @@
-"""Compile what a node and the commands import, of Python's own library, too: images of Python come without compiled files.
+"""Compile what a node and the commands import, of Python's own library, too: images of Python come without compiled
+files.
 
-Run by root while the image is built. The user of the image could not write the files, and each start would compile anew.
+Run by root while the image is built. The user of the image could not write the files, and each start would compile
+anew.
 """
 
 import compileall
@@ -22,7 +24,7 @@ def import_all() -> None:
             try:
                 importlib.import_module(module.name)
             except ModuleNotFoundError as error:
-                print(f"without {error.name}: {module.name}")
+                sys.stdout.write(f"without {error.name}: {module.name}\n")
 
 
 def compile_all() -> bool:
@@ -30,7 +32,8 @@ def compile_all() -> bool:
     files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     sources = [Path(name) for name in files if name.endswith(".py")]
     mode = PycInvalidationMode.UNCHECKED_HASH
-    return all([compileall.compile_file(path, quiet=1, force=True, invalidation_mode=mode) for path in sources])
+    done = [compileall.compile_file(path, quiet=1, force=True, invalidation_mode=mode) for path in sources]
+    return all(done)
 
 
 import_all()

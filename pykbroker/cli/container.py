@@ -1,7 +1,7 @@
 """`pykbroker container`: a node as the images `apache/kafka` and `bitnami/kafka` start one, from environment variables.
 
-The command needs no image. The image's start scripts call it with `--root /`: then files and volumes count that are mounted
-where the users of those images have them. `docs/container.md` lists the variables.
+The command needs no image. The image's start scripts call it with `--root /`: then files and volumes count that are
+mounted where the users of those images have them. `docs/container.md` lists the variables.
 """
 
 from __future__ import annotations

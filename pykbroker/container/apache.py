@@ -1,4 +1,4 @@
-"""What the start script of `apache/kafka` does beside its rule: the SSL secrets, and listeners from the advertised ones."""
+"""The start script of `apache/kafka`, beside its rule of names: SSL secrets, and listeners from the advertised ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Bitnami's image does beside its rule: aliases, files of secrets, commands, key stores at their places.
+"""The start script of Bitnami's image, beside its rule: aliases, files of secrets, commands, key stores at their
+places.
 
 Users and passwords of listeners: `bitnami_listeners`.
 """
@@ -6,7 +7,7 @@ Users and passwords of listeners: `bitnami_listeners`.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final
 
@@ -77,7 +78,7 @@ def command_values(variables: Mapping[str, str]) -> Iterator[tuple[str, str, str
 
 def _output(variable: str, variables: Mapping[str, str]) -> str:
     try:
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603 - the variable is whoever starts the node's
             ["/bin/sh", "-c", variables[variable]],
             stdout=subprocess.PIPE,
             env=dict(variables),
@@ -98,7 +99,7 @@ def key_stores(
     variables: Mapping[str, str],
     protocols: Mapping[str, str],
     directories: Sequence[Path],
-    given: Collection[str],
+    given: Set[str],
 ) -> Iterator[tuple[str, str, str]]:
     """Key, value and variable of the TLS of a node. Raises ConfigurationError.
 
@@ -119,9 +120,7 @@ def key_stores(
         yield from (_pem if type_ == "PEM" else _jks)(variables, directories, trusts=client_auth != "none")
 
 
-def _jks(
-    variables: Mapping[str, str], directories: Sequence[Path], *, trusts: bool
-) -> Iterator[tuple[str, str, str]]:
+def _jks(variables: Mapping[str, str], directories: Sequence[Path], *, trusts: bool) -> Iterator[tuple[str, str, str]]:
     yield "ssl.keystore.type", "JKS", "KAFKA_TLS_TYPE"
     yield "ssl.keystore.location", _store("KAFKA_TLS_TYPE", "kafka.keystore.jks", directories), "KAFKA_TLS_TYPE"
     keys = ["ssl.key.password", "ssl.keystore.password"]
@@ -135,9 +134,7 @@ def _jks(
         yield key, variables[password], password
 
 
-def _pem(
-    variables: Mapping[str, str], directories: Sequence[Path], *, trusts: bool
-) -> Iterator[tuple[str, str, str]]:
+def _pem(variables: Mapping[str, str], directories: Sequence[Path], *, trusts: bool) -> Iterator[tuple[str, str, str]]:
     yield "ssl.keystore.type", "PEM", "KAFKA_TLS_TYPE"
     for key, name in (("key", "kafka.keystore.key"), ("certificate.chain", "kafka.keystore.pem")):
         path = Path(_store("KAFKA_TLS_TYPE", name, directories))
@@ -151,9 +148,7 @@ def _pem(
         yield "ssl.key.password", variables["KAFKA_CERTIFICATE_PASSWORD"], "KAFKA_CERTIFICATE_PASSWORD"
 
 
-def _truststore(
-    variables: Mapping[str, str], name: str, directories: Sequence[Path], *, trusts: bool
-) -> str | None:
+def _truststore(variables: Mapping[str, str], name: str, directories: Sequence[Path], *, trusts: bool) -> str | None:
     """The store of those whom clients' certificates come from; None where no client shows one and no store is there."""
     given = variables.get("KAFKA_TLS_TRUSTSTORE_FILE")
     if given:

@@ -42,8 +42,8 @@ def _not_writable(directory: str, path: Path) -> str:
     if os.geteuid() in (owner.st_uid, 0):
         return f"log.dirs: {directory} cannot be written: {path} allows no writing to {runs_as}"
     return (
-        f"log.dirs: {directory} cannot be written: {path} belongs to {owner.st_uid}:{owner.st_gid}, and the node runs as "
-        f"{runs_as}; start the container as user {owner.st_uid}:{owner.st_gid}, or give {runs_as} the volume by chown"
+        f"log.dirs: {directory} cannot be written: {path} belongs to {owner.st_uid}:{owner.st_gid}, and the node runs "
+        f"as {runs_as}; start the container as user {owner.st_uid}:{owner.st_gid}, or give it the volume by chown"
     )
 
 
@@ -77,7 +77,8 @@ def prepare_directories(config: BrokerConfig, node: NodeEnvironment) -> str | No
         raise ConfigurationError(f"KAFKA_INITIAL_CONTROLLERS: {error}") from None
     if there is None or node.cluster_id in (None, there):
         return None
-    return f"the data in {directory_paths(config)[0]} belongs to cluster {there}, and stays there: {node.cluster_id} is ignored"
+    place = directory_paths(config)[0]
+    return f"the data in {place} belongs to cluster {there}, and stays there: {node.cluster_id} is ignored"
 
 
 def _scram_records(node: NodeEnvironment) -> list[Message]:

@@ -1,8 +1,8 @@
 """All that environment variables say of a node, read once at its start.
 
-The environment wins over the mounted file, and both over what an image has by default, as in the images `apache/kafka` and
-`bitnami/kafka`. Both images' variables are read at any time; two that set one key must agree. What only Bitnami's image does
-(users, key stores, its volume) holds where a variable is Bitnami's.
+The environment wins over the mounted file, and both over what an image has by default, as in the images
+`apache/kafka` and `bitnami/kafka`. Both images' variables are read at any time; two that set one key must agree. What
+only Bitnami's image does (users, key stores, its volume) holds where a variable is Bitnami's.
 """
 
 from __future__ import annotations
@@ -70,11 +70,12 @@ _KEY = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)+")
 
 @dataclass(slots=True)
 class NodeEnvironment:
-    """What variables say of a node.
+    """A node as variables describe it.
 
     properties: keys and values that win over the file. defaults: those that hold where neither gives the key. file: the
-    properties file that counts. of_file: its keys. origins: the variable of each key. cluster_id: None where any will do. scram_users: for
-    users with whom the cluster begins, as for `format --add-scram`. notes: one line each, for the log.
+    properties file that counts. of_file: its keys. origins: the variable of each key. cluster_id: None where any will
+    do. scram_users: for users with whom the cluster begins, as for `format --add-scram`. notes: one line each, for
+    the log.
     """
 
     properties: dict[str, str] = field(default_factory=dict)
@@ -96,7 +97,9 @@ class NodeEnvironment:
         set_by = dict.fromkeys(self.origins[key] for key in keys if key in self.origins)
         before = ", ".join(name for name in set_by if name not in text)
         is_missing = not set_by or not self.origins.keys() & set(accused)
-        unset = [key for key in keys if key not in self.origins and key not in self.of_file and key not in self.defaults]
+        unset = [
+            key for key in keys if key not in self.origins and key not in self.of_file and key not in self.defaults
+        ]
         after = ", ".join(variable_of(key, self.prefix) for key in unset) if is_missing else ""
         return f"{f'{before}: ' if before else ''}{text}{f' (see {after})' if after else ''}"
 
@@ -192,7 +195,9 @@ class _Reading:
             default = self._places.default_file
             node.defaults |= {} if default is None else read_properties(default)
         data = self._places.data_directory(of_bitnami=self._of_bitnami)
-        if data is not None and not any(key in known for key in ("log.dirs", "log.dir") for known in self._given(mounted)):
+        if data is not None and not any(
+            key in known for key in ("log.dirs", "log.dir") for known in self._given(mounted)
+        ):
             node.defaults["log.dirs"] = data
 
     def _given(self, mounted: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -252,7 +257,9 @@ class _Reading:
         connects = [each for each in self._without_meaning if each.endswith("ZOOKEEPER_CONNECT")]
         if connects and "process.roles" not in node.properties:
             voters = variable_of("controller.quorum.voters", node.prefix)
-            node.notes.append(f"there is no ZooKeeper ({connects[0]}): brokers of one cluster find each other by {voters}")
+            node.notes.append(
+                f"there is no ZooKeeper ({connects[0]}): brokers of one cluster find each other by {voters}"
+            )
 
 
 def _with_files(given: Mapping[str, str]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The program of the image's health check: one ApiVersions request to a listener of the node, and its answer.
 
-Only small modules of the standard library are imported, and the image runs the file by `python3 -I -S`: a check costs some
-20 ms of CPU, and not the start of a command. `pykbroker container` writes down which listener to ask. The answer comes from
-the node's event loop, so a node that hangs is not healthy; whether partitions have leaders is not asked.
+Only small modules of the standard library are imported, and the image runs the file by `python3 -I -S`: a check costs
+some 20 ms of CPU, and not the start of a command. `pykbroker container` writes down which listener to ask. The answer
+comes from the node's event loop, so a node that hangs is not healthy; whether partitions have leaders is not asked.
 """
 
 from __future__ import annotations

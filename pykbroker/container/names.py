@@ -1,7 +1,8 @@
 """Names of variables: the key that each of them sets, and those that set none.
 
-The rule is that of Kafka's own image: `KAFKA_` is left out, `_` is a dot, `__` an underscore and `___` a hyphen. Bitnami's
-is the same with `KAFKA_CFG_`, where `SASL_SSL` and `SASL_PLAINTEXT` stay names. Neither image looks at the key.
+The rule is that of Kafka's own image: `KAFKA_` is left out, `_` is a dot, `__` an underscore and `___` a hyphen.
+Bitnami's is the same with `KAFKA_CFG_`, where `SASL_SSL` and `SASL_PLAINTEXT` stay names. Neither image looks at the
+key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Places in an image: mounted files, secrets and volumes where the users of `apache/kafka` and of Bitnami's image have them.
+"""Places in an image: mounted files, secrets and volumes where the users of `apache/kafka` and of Bitnami's image
+have them.
 
 Without an image there are no places: the variables alone count.
 """

@@ -1,7 +1,7 @@
 r"""Texts of variables as values of properties, and secrets in files that variables name.
 
-The images write each variable into `server.properties`, so its text is read as a line of that file: blanks before it go,
-and `\n`, `\\` and a backslash before a line end mean there what they mean here.
+The images write each variable into `server.properties`, so its text is read as a line of that file: blanks before it
+go, and `\n`, `\\` and a backslash before a line end mean there what they mean here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from pykbroker.config import ConfigurationError
 MOST_BYTES: Final = 1 << 20
 _CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*")
 _ENDS_OF_LINES = ("\n", "\r")
-_OF_SEVERAL_LINES = ("sasl.jaas.config", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.truststore.certificates")
+_OF_SEVERAL_LINES = (
+    "sasl.jaas.config",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates",
+)
 """Keys, or their ends for one listener, whose values have line ends of their own."""
 
 

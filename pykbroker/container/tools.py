@@ -1,7 +1,7 @@
 """Kafka's tools by their names, as health checks, init containers and scripts call them: the command for each.
 
-A tool takes the flags that the command takes, which are Kafka's. Flags of former releases that such scripts still have are
-translated.
+A tool takes the flags that the command takes, which are Kafka's. Flags of former releases that such scripts still
+have are translated.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ SASL = {
     **ONE_NODE,
     "KAFKA_CFG_LISTENERS": "CLIENT://:9092,INTERNAL://:9094,CONTROLLER://:9093",
     "KAFKA_CFG_ADVERTISED_LISTENERS": "CLIENT://localhost:9092,INTERNAL://kafka:9094",
-    "KAFKA_CFG_LISTENER_SECURITY_PROTOCOL_MAP": "CLIENT:SASL_PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "KAFKA_CFG_LISTENER_SECURITY_PROTOCOL_MAP": ",".join(
+        f"{name}:SASL_PLAINTEXT" for name in ("CLIENT", "INTERNAL", "CONTROLLER")
+    ),
     "KAFKA_CFG_INTER_BROKER_LISTENER_NAME": "INTERNAL",
     "KAFKA_CFG_SASL_MECHANISM_INTER_BROKER_PROTOCOL": "SCRAM-SHA-256",
     "KAFKA_CFG_SASL_MECHANISM_CONTROLLER_PROTOCOL": "PLAIN",
@@ -69,7 +71,7 @@ def test_commands_give_values() -> None:
     node = read({"KAFKA_NODE_ID_COMMAND": "echo $NAME | cut -d- -f2", "NAME": "kafka-7", "PATH": "/usr/bin:/bin"})
     assert node.properties["node.id"] == "7"
     assert node.named("node.id is wrong") == "KAFKA_NODE_ID_COMMAND: node.id is wrong"
-    with pytest.raises(ConfigurationError, match="^KAFKA_NODE_ID_COMMAND has ended with 3 and ''"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_NODE_ID_COMMAND has ended with 3 and ''"):
         read({"KAFKA_NODE_ID_COMMAND": "exit 3"})
 
 
@@ -118,7 +120,7 @@ def test_no_password_is_known_to_everybody(missing: str, complaint: str) -> None
 
 
 def test_each_user_has_a_password() -> None:
-    with pytest.raises(ConfigurationError, match="^KAFKA_CLIENT_USERS names 2 users, and .* has 1 passwords$"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_CLIENT_USERS names 2 users, and .* has 1 passwords$"):
         read({**SASL, "KAFKA_CLIENT_PASSWORDS": "a1"})
 
 
@@ -170,7 +172,7 @@ def test_pem_files_are_read(tmp_path: Path) -> None:
 def test_stores_that_are_missing_or_wrong_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=re.escape("KAFKA_TLS_TYPE: there is no file kafka.keystore.jks in ")):
         read(TLS, tmp_path)
-    with pytest.raises(ConfigurationError, match="^KAFKA_TLS_TYPE='ZIP': JKS, PEM are allowed$"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_TLS_TYPE='ZIP': JKS, PEM are allowed$"):
         read({**TLS, "KAFKA_TLS_TYPE": "ZIP"}, tmp_path)
 
 

@@ -18,7 +18,10 @@ DEFAULT_FILE = "etc/pykbroker/server.properties"
 def test_a_compose_file_of_apache_kafka_gives_the_node_it_meant() -> None:
     config = config_of(ONE_NODE)
     assert config.node_id == 1
-    assert [str(each) for each in config.listeners.advertised] == ["PLAINTEXT_HOST://localhost:9092", "PLAINTEXT://broker:19092"]
+    assert [str(each) for each in config.listeners.advertised] == [
+        "PLAINTEXT_HOST://localhost:9092",
+        "PLAINTEXT://broker:19092",
+    ]
     assert config.quorum_voters == {1: ("broker", 29093)}
     assert config.unknown_keys == []
 
@@ -103,7 +106,9 @@ def test_zookeeper_is_told_to_be_gone() -> None:
 
 def test_variables_of_both_images_go_together_where_they_agree() -> None:
     assert read({"KAFKA_NODE_ID": "1", "KAFKA_CFG_NODE_ID": "1"}).properties["node.id"] == "1"
-    with pytest.raises(ConfigurationError, match="^KAFKA_CFG_NODE_ID and KAFKA_NODE_ID set node.id to different values$"):
+    with pytest.raises(
+        ConfigurationError, match=r"^KAFKA_CFG_NODE_ID and KAFKA_NODE_ID set node.id to different values$"
+    ):
         read({"KAFKA_NODE_ID": "1", "KAFKA_CFG_NODE_ID": "2"})
 
 
@@ -122,7 +127,7 @@ def test_the_mounted_listeners_stay_where_only_the_advertised_are_given(tmp_path
 
 
 def test_a_controller_advertises_nothing() -> None:
-    with pytest.raises(ConfigurationError, match="^KAFKA_ADVERTISED_LISTENERS is set, and a node with"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_ADVERTISED_LISTENERS is set, and a node with"):
         read({**ONE_NODE, "KAFKA_PROCESS_ROLES": "controller"})
     read({"KAFKA_PROCESS_ROLES": "controller", "KAFKA_ADVERTISED_LISTENERS": ""})
 
@@ -143,14 +148,14 @@ def test_stores_and_their_passwords_come_from_the_directory_of_secrets(tmp_path:
         "ssl.keystore.password": "pass word",
         "ssl.key.password": "pass word",
     }
-    with pytest.raises(ConfigurationError, match="^KAFKA_SSL_TRUSTSTORE_FILENAME: there is no file .*/none.jks$"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_SSL_TRUSTSTORE_FILENAME: there is no file .*/none.jks$"):
         read({"KAFKA_SSL_TRUSTSTORE_FILENAME": "none.jks"}, tmp_path)
 
 
 def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
     path = write(tmp_path, "password", "secret\n")
     assert read({"KAFKA_SSL_KEY_PASSWORD_FILE": str(path)}).properties == {"ssl.key.password": "secret"}
-    with pytest.raises(ConfigurationError, match="^KAFKA_SSL_KEY_PASSWORD_FILE: .* cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_SSL_KEY_PASSWORD_FILE: .* cannot be read"):
         read({"KAFKA_SSL_KEY_PASSWORD_FILE": "/none"})
 
 
@@ -161,12 +166,12 @@ def test_a_cluster_has_the_id_that_is_given(variable: str) -> None:
 
 @pytest.mark.parametrize("garbage", ["a b", "a\nb", "x" * 101, "ü"])
 def test_garbage_is_no_cluster_id(garbage: str) -> None:
-    with pytest.raises(ConfigurationError, match="^CLUSTER_ID is no cluster id; `pykbroker format --random-uuid`"):
+    with pytest.raises(ConfigurationError, match=r"^CLUSTER_ID is no cluster id; `pykbroker format --random-uuid`"):
         read({"CLUSTER_ID": garbage})
 
 
 def test_two_cluster_ids_are_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="^CLUSTER_ID and KAFKA_KRAFT_CLUSTER_ID are different cluster ids$"):
+    with pytest.raises(ConfigurationError, match=r"^CLUSTER_ID and KAFKA_KRAFT_CLUSTER_ID are different cluster ids$"):
         read({"CLUSTER_ID": "a", "KAFKA_KRAFT_CLUSTER_ID": "b"})
 
 
@@ -181,7 +186,7 @@ def test_levels_of_the_log_are_those_of_log4j() -> None:
     variables = {"KAFKA_LOG4J_ROOT_LOGLEVEL": "warn", "KAFKA_LOG4J_LOGGERS": "pykbroker.raft=TRACE,kafka=INFO"}
     levels = read(variables).log_levels
     assert levels == {"pykbroker": logging.WARNING, "pykbroker.raft": logging.DEBUG}
-    with pytest.raises(ConfigurationError, match="^KAFKA_LOG4J_ROOT_LOGLEVEL has the log level 'LOUD'; there are ALL"):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_LOG4J_ROOT_LOGLEVEL has the log level 'LOUD'; there are ALL"):
         read({"KAFKA_LOG4J_ROOT_LOGLEVEL": "loud"})
 
 

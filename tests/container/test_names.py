@@ -19,7 +19,10 @@ from pykbroker.container.names import is_known, is_of_kubernetes, key_of, neares
         ("KAFKA_CFG_NODE_ID", "node.id"),
         ("KAFKA_CFG_LISTENER_NAME_SASL_SSL_SSL_CLIENT_AUTH", "listener.name.sasl_ssl.ssl.client.auth"),
         ("KAFKA_LISTENER_NAME_SASL__SSL_SSL_CLIENT_AUTH", "listener.name.sasl_ssl.ssl.client.auth"),
-        ("KAFKA_CFG_LISTENER_NAME_IN_SCRAM-SHA-512_SASL_JAAS_CONFIG", "listener.name.in.scram-sha-512.sasl.jaas.config"),
+        (
+            "KAFKA_CFG_LISTENER_NAME_IN_SCRAM-SHA-512_SASL_JAAS_CONFIG",
+            "listener.name.in.scram-sha-512.sasl.jaas.config",
+        ),
     ],
 )
 def test_a_variable_is_a_key(variable: str, key: str) -> None:
@@ -28,7 +31,9 @@ def test_a_variable_is_a_key(variable: str, key: str) -> None:
 
 @pytest.mark.parametrize("name", ["SCRAM___SHA___256", "SCRAM__SHA__256", "SCRAM_SHA_256", "SCRAM-SHA-256"])
 def test_each_image_writes_a_mechanism_in_its_own_way(name: str) -> None:
-    assert key_of(f"KAFKA_LISTENER_NAME_IN_{name}_SASL_JAAS_CONFIG") == "listener.name.in.scram-sha-256.sasl.jaas.config"
+    assert (
+        key_of(f"KAFKA_LISTENER_NAME_IN_{name}_SASL_JAAS_CONFIG") == "listener.name.in.scram-sha-256.sasl.jaas.config"
+    )
 
 
 def test_every_key_has_a_variable_of_its_own() -> None:

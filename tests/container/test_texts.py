@@ -28,7 +28,9 @@ def test_a_text_is_read_as_a_line_of_the_properties_file(text: str, value: str) 
 
 @pytest.mark.parametrize("text", ["a\nnode.id=2", "a\rb", "a\\\\\nb"])
 def test_a_line_break_makes_no_second_property(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="^KAFKA_LISTENERS has a line break in its value; listeners is one line$"):
+    with pytest.raises(
+        ConfigurationError, match=r"^KAFKA_LISTENERS has a line break in its value; listeners is one line$"
+    ):
         value_of("KAFKA_LISTENERS", "listeners", text)
 
 
@@ -38,7 +40,7 @@ def test_certificates_and_jaas_lines_may_have_several_lines() -> None:
 
 
 def test_a_wrong_escape_is_told_with_the_variable() -> None:
-    with pytest.raises(ConfigurationError, match="^KAFKA_BROKER_RACK: "):
+    with pytest.raises(ConfigurationError, match=r"^KAFKA_BROKER_RACK: "):
         value_of("KAFKA_BROKER_RACK", "broker.rack", r"\uZZZZ")
     with pytest.raises(ConfigurationError, match="zero byte"):
         value_of("KAFKA_BROKER_RACK", "broker.rack", "a\0b")
@@ -51,7 +53,7 @@ def test_a_file_has_a_text_without_its_last_line_end(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_a_secret_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="^X_FILE: .*/none cannot be read: No such file or directory$"):
+    with pytest.raises(ConfigurationError, match=r"^X_FILE: .*/none cannot be read: No such file or directory$"):
         file_text("X_FILE", tmp_path / "none")
     with pytest.raises(ConfigurationError, match="Is a directory"):
         file_text("X_FILE", tmp_path)
