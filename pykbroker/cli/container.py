@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from pykbroker.container.environment import NodeEnvironment
 
 _log = logging.getLogger(__name__)
-_OTHER_DIRECTORIES = ("--data-dir", "--ephemeral", "--savepoint", "--secure")
+_OF_OTHER_DIRECTORIES = {
+    "data_dir": "--data-dir",
+    "ephemeral": "--ephemeral",
+    "savepoint": "--savepoint",
+    "secure_dir": "--secure",
+}
 """Flags of `start` that have the data elsewhere than the variables say."""
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_-]*)=(.*)", re.ASCII | re.DOTALL)
 
@@ -54,14 +59,17 @@ def command(root: Path | None, arguments: tuple[str, ...]) -> None:
 
         write_log_to(sys.stderr)
         variables, flags = _told(arguments)
+        os.environ.update(variables)  # KAFKA_OPTS is read where a node is made
+        overrides = _overrides(flags)
         try:
-            node = read_environment({**os.environ, **variables}, Places(root))
+            node = read_environment(os.environ, Places(root))
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
         for note in node.notes:
             _log.warning("%s", note)
         for name, level in node.log_levels.items():
             logging.getLogger(name).setLevel(level)
+        node.properties |= overrides
         with _naming_variables(node):
             config = _prepare(node, root)
     with _naming_variables(node):
@@ -69,17 +77,34 @@ def command(root: Path | None, arguments: tuple[str, ...]) -> None:
 
 
 def _told(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The variables in a command line, and the flags for `start`. Raises CommandFailed."""
+    """The variables in a command line, and the flags for `start`."""
     variables, flags = {}, []
     for text in arguments:
-        if text.startswith(_OTHER_DIRECTORIES):
-            raise CommandFailed(f"{text}: the data of `container` is where KAFKA_LOG_DIRS says")
         match = _VARIABLE.fullmatch(text)
         if match is None:
             flags.append(text)
         else:
             variables[match[1]] = match[2]
     return variables, flags
+
+
+def _overrides(flags: Sequence[str]) -> dict[str, str]:
+    """Check the flags, and return the properties among them. Raises CommandFailed."""
+    from .start import command as start
+    from .start import key_values
+
+    given = start.make_context("start", list(flags)).params
+    if given["properties"] is not None:
+        raise CommandFailed(f"{given['properties']}: a file of `container` is mounted, or is one of `pykbroker start`")
+    for name, flag in _OF_OTHER_DIRECTORIES.items():
+        if given.get(name):
+            raise CommandFailed(f"{flag}: the data of `container` is where KAFKA_LOG_DIRS says")
+    from pykbroker.config import ConfigurationError
+
+    try:
+        return key_values(given["overrides"])
+    except ConfigurationError as error:
+        raise CommandFailed(one_line(error)) from None
 
 
 @contextmanager
@@ -101,8 +126,10 @@ def _prepare(node: NodeEnvironment, root: Path | None) -> BrokerConfig:
     try:
         config = _config(node)
         note = prepare_directories(config, node)
-    except (ConfigurationError, StorageError) as error:
+    except ConfigurationError as error:
         raise CommandFailed(one_line(error)) from None
+    except StorageError as error:
+        raise CommandFailed(f"log.dirs: {one_line(error)}") from None
     if note is not None:
         _log.warning("%s", note)
     listeners = [(each.host, each.port, each.security_protocol) for each in config.listeners.all]

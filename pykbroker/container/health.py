@@ -95,15 +95,19 @@ def _problem_of(answer: bytes, place: str) -> str | None:
     return None if (correlation_id, error_code) == (1, 0) else f"{place} has answered what was not asked"
 
 
-def main() -> int:
-    """One line and 1 where the node is not healthy, else 0."""
+def main(arguments: Sequence[str]) -> int:
+    """Print one line; the exit code is 1 where the node is not healthy. arguments: HOST PORT PROTOCOL, or none."""
     try:
-        wrong = problem(*read_target())
-    except (OSError, ValueError) as error:
-        wrong = f"{target_file()}: {error}"
+        if arguments:
+            host, port, protocol = arguments
+            wrong = problem(host, int(port), protocol)
+        else:
+            wrong = problem(*read_target())
+    except (OSError, ValueError, OverflowError) as error:
+        wrong = f"{' '.join(arguments) or target_file()}: {error}"
     sys.stdout.write(f"{wrong or 'healthy'}\n")
     return 0 if wrong is None else 1
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))
