@@ -6,6 +6,7 @@ and `debootstrap` are needed.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -56,6 +57,13 @@ class Buildah:
     def __call__(self, *arguments: str) -> str:
         return run(*self.prefix, *arguments).strip()
 
+    def container(self) -> str:
+        """A container of the image, without the volumes that it declares: buildah mixes them up with mounted ones."""
+        made = self("from", IMAGE)
+        config = json.loads(self("inspect", "--type", "image", IMAGE))["Docker"]["config"]
+        self("config", *(f"--volume={place}-" for place in config["Volumes"]), made)
+        return made
+
     def running(
         self,
         container: str,
@@ -82,7 +90,6 @@ class Buildah:
         self("add", "--quiet", base, str(root), "/")
         shutil.rmtree(root)
         self("commit", "--quiet", base, BASE)
-        self("rm", base)
         # The build installs packages, so it trusts what this machine trusts.
         pip = [f"--env={name}={os.environ[name]}" for name in ("PIP_CERT", "SSL_CERT_FILE") if name in os.environ]
         trusts = ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro", *pip]

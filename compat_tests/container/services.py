@@ -24,6 +24,7 @@ from compat_tests.container.buildah import IMAGE, Buildah
 from compat_tests.container.compose_files import DOCKER, OUR_IMAGE, ServiceFile, services
 
 DEADLINE_S = 60
+LOCALHOST = {"localhost": "127.0.0.1"}
 
 
 @dataclass
@@ -99,25 +100,26 @@ class World:
         self.directory = directory
         self._network = network
         self._image = json.loads(self.buildah("inspect", "--type", "image", IMAGE))["Docker"]["config"]
-        self._containers = [self.buildah("from", IMAGE) for _ in network.namespaces]
+        self._containers = [self.buildah.container() for _ in network.namespaces]
+        # The machine's file in this mount namespace, which buildah copies into containers.
+        self._hosts = directory / "hosts"
+        self._hosts.touch()
+        subprocess.run(["mount", "--bind", str(self._hosts), "/etc/hosts"], check=True)
         self.root = Path(self.buildah("mount", self._containers[0]))
 
     def close(self) -> None:
         self.buildah("rm", *self._containers)
 
-    def service(self, number: int, file: ServiceFile, names: Mapping[str, str]) -> Service:
-        """The service with this number. names: host names, and their addresses."""
+    def service(self, number: int, file: ServiceFile) -> Service:
+        """The service with this number."""
         place = self.directory / file.name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        hosts = place / "hosts"
-        hosts.write_text(
-            "".join(f"{address} {name}\n" for name, address in {**names, "localhost": "127.0.0.1"}.items())
-        )
+        (place / "log").touch()
         temporary = place / "tmp"
         temporary.mkdir()
         temporary.chmod(0o1777)
-        volumes = {"/etc/hosts": hosts, "/tmp": temporary}
+        volumes = {"/tmp": temporary}
         for at, source in file.volumes.items():
             volumes[at] = DOCKER / source if source.startswith(".") else self._volume(place / source, at)
         return Service(
@@ -147,7 +149,8 @@ class World:
         """The same of services, each of which is known to the others by its names."""
         places = self._network.places
         names = {name: places[number].host for number, file in enumerate(files) for name in file.names}
-        running = {file.name: self.service(number, file, names) for number, file in enumerate(files, 1)}
+        self._hosts.write_text("".join(f"{address} {name}\n" for name, address in (names | LOCALHOST).items()))
+        running = {file.name: self.service(number, file) for number, file in enumerate(files, 1)}
         try:
             for file in files:
                 if not file.ends:
