@@ -16,14 +16,15 @@ import psutil
 import pytest
 
 from compat_tests.chaos.network import IN_NEW_NAMESPACES
-from compat_tests.container.buildah import BASE, IMAGE, PROGRAMS, Buildah
+from compat_tests.container.buildah import IMAGE, PROGRAMS, Buildah
 from compat_tests.container.client import there_and_back
+from compat_tests.container.first_record import size_on_top_mb
 from compat_tests.container.scenarios import SCENARIOS
 from compat_tests.ports import take_ports
 from compat_tests.waiting import DEADLINE_S
 
 MISSING = [tool for tool in PROGRAMS if shutil.which(tool) is None]
-MOST_BYTES = 80 << 20
+MOST_MB = 80
 """The image may have so much on top of its base."""
 
 pytestmark = [
@@ -82,17 +83,7 @@ def test_image_runs_as_nobody_special_and_knows_its_health(buildah: Buildah) -> 
 
 
 def test_image_is_small(buildah: Buildah) -> None:
-    sizes = {
-        each["names"][0].split(":")[0]: each["size"]
-        for each in json.loads(buildah("images", "--json"))
-        if each["names"]
-    }
-    assert in_bytes(sizes[IMAGE]) - in_bytes(sizes[BASE]) < MOST_BYTES
-
-
-def in_bytes(text: str) -> float:
-    number, unit = text.split()
-    return float(number) * 1000 ** ("B", "KB", "MB", "GB").index(unit)
+    assert 10 < size_on_top_mb(buildah) < MOST_MB
 
 
 def test_nothing_is_left_to_compile_at_a_start(buildah: Buildah, container: str) -> None:

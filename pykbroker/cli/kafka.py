@@ -28,6 +28,11 @@ def command(context: click.Context, arguments: tuple[str, ...]) -> None:
     if tool in ("", "-h", "--help"):
         click.echo("\n".join(TOOLS))
         return
+    if flags == ["--version"]:
+        from importlib.metadata import version
+
+        click.echo(f"pykbroker {version('pykbroker')}")
+        return
     try:
         name, *told = command_of(tool, flags)
     except UnknownTool as error:

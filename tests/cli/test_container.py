@@ -101,3 +101,4 @@ def test_tools_are_told_and_unknown_ones_are_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, "kafka", "kafka-topics.sh", "--frobnicate")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "kafka-topics" in run(tmp_path, "kafka", "kafka-topics.sh", "--help").stdout
+    assert run(tmp_path, "kafka", "kafka-topics.sh", "--version").stdout.startswith("pykbroker ")
