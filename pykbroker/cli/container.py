@@ -57,6 +57,8 @@ def command(root: Path | None, arguments: tuple[str, ...]) -> None:
         from pykbroker.container.places import Places
         from pykbroker.server.runtime.log_lines import write_log_to
 
+        from .listing import printable
+
         write_log_to(sys.stderr)
         variables, flags = _told(arguments)
         os.environ.update(variables)  # KAFKA_OPTS is read where a node is made
@@ -64,9 +66,9 @@ def command(root: Path | None, arguments: tuple[str, ...]) -> None:
         try:
             node = read_environment(os.environ, Places(root))
         except ConfigurationError as error:
-            raise CommandFailed(one_line(error)) from None
+            raise CommandFailed(printable(one_line(error))) from None
         for note in node.notes:
-            _log.warning("%s", note)
+            _log.warning("%s", printable(note))
         for name, level in node.log_levels.items():
             logging.getLogger(name).setLevel(level)
         node.properties |= overrides
@@ -110,10 +112,12 @@ def _overrides(flags: Sequence[str]) -> dict[str, str]:
 @contextmanager
 def _naming_variables(node: NodeEnvironment) -> Iterator[None]:
     """Name the variables in complaints about their keys."""
+    from .listing import printable
+
     try:
         yield
     except CommandFailed as error:
-        raise CommandFailed(node.named(one_line(error))) from None
+        raise CommandFailed(printable(node.named(one_line(error)))) from None
 
 
 def _prepare(node: NodeEnvironment, root: Path | None) -> BrokerConfig:

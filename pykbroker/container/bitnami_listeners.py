@@ -7,7 +7,7 @@ with log-ins and without users is an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,7 +36,14 @@ class SaslOfBitnami:
 
     @property
     def _mechanisms(self) -> list[str]:
-        return _split(self.values.get("sasl.enabled.mechanisms", MECHANISMS))
+        """The mechanisms that are given; else those of the image, as far as users or JAAS lines are there for them."""
+        given = self.values.get("sasl.enabled.mechanisms")
+        if given is not None:
+            return _split(given)
+        return [each for each in _split(MECHANISMS) if self._names_clients or self._has_line(self._secured, each)]
+
+    def _has_line(self, listeners: Iterable[str], mechanism: str) -> bool:
+        return any(_line_key(name, mechanism) in self.values for name in listeners)
 
     @property
     def _between_brokers(self) -> str:
@@ -45,40 +52,52 @@ class SaslOfBitnami:
 
     def properties(self) -> Iterator[tuple[str, str, str]]:
         """Key, value and variable of what listeners with log-ins need. Raises ConfigurationError."""
+        mechanisms = self._mechanisms
         if self._secured:
-            yield "sasl.enabled.mechanisms", ",".join(self._mechanisms), "KAFKA_CFG_SASL_ENABLED_MECHANISMS"
+            for_all = ",".join(mechanisms or _split(MECHANISMS))
+            yield "sasl.enabled.mechanisms", for_all, "KAFKA_CFG_SASL_ENABLED_MECHANISMS"
         for name in self._secured:
-            prefix = f"listener.name.{name.lower()}."
             if self._is_controller(name):
                 mechanism = self._mechanism_of("controller")
-                yield f"{prefix}sasl.enabled.mechanisms", mechanism, "KAFKA_CFG_SASL_MECHANISM_CONTROLLER_PROTOCOL"
-                line = _jaas(mechanism, self._pair(_CONTROLLERS), [self._pair(_CONTROLLERS)])
-                yield f"{prefix}{mechanism.lower()}.sasl.jaas.config", line, _CONTROLLERS[0]
+                key = f"listener.name.{name.lower()}.sasl.enabled.mechanisms"
+                yield key, mechanism, "KAFKA_CFG_SASL_MECHANISM_CONTROLLER_PROTOCOL"
+                if not self._has_line([name], mechanism):
+                    own = self._pair(_CONTROLLERS)
+                    yield _line_key(name, mechanism), _jaas(mechanism, own, [own]), _CONTROLLERS[0]
                 continue
-            for mechanism in self._mechanisms:
-                if mechanism.startswith(("PLAIN", "SCRAM")):
+            if not any(self._has_line([name], each) for each in mechanisms or [""]):
+                self._check_users(name)
+            for mechanism in mechanisms:
+                if mechanism.startswith(("PLAIN", "SCRAM")) and not self._has_line([name], mechanism):
                     line = self._line(mechanism, is_between=name == self._between_brokers)
-                    yield f"{prefix}{mechanism.lower()}.sasl.jaas.config", line, _CLIENTS[0]
+                    yield _line_key(name, mechanism), line, _CLIENTS[0]
+
+    def _check_users(self, name: str) -> None:
+        """Raises ConfigurationError for a listener at which nobody could log in."""
+        if name == self._between_brokers:
+            self._mechanism_of("inter.broker")
+            self._pair(_BETWEEN_BROKERS)
+        else:
+            self._clients()
 
     def scram_users(self) -> Iterator[str]:
         """The users with whom the cluster begins, as arguments of `format --add-scram`. Raises ConfigurationError."""
         listeners = self._secured
-        if self._names_clients or any(
-            not self._is_controller(name) and name != self._between_brokers for name in listeners
-        ):
+        if self._names_clients:
             for mechanism in self._mechanisms:
                 if mechanism.startswith("SCRAM"):
                     yield from (_argument(mechanism, *pair) for pair in self._clients())
-        if self._between_brokers in listeners and (mechanism := self._mechanism_of("inter.broker")).startswith("SCRAM"):
-            yield _argument(mechanism, *self._pair(_BETWEEN_BROKERS))
-        if any(map(self._is_controller, listeners)):
-            mechanism = self._mechanism_of("controller")
-            if mechanism.startswith("SCRAM"):
-                yield _argument(mechanism, *self._pair(_CONTROLLERS))
+        for name, of, pair in (
+            *((name, "inter.broker", _BETWEEN_BROKERS) for name in listeners if name == self._between_brokers),
+            *((name, "controller", _CONTROLLERS) for name in listeners if self._is_controller(name)),
+        ):
+            mechanism = self._mechanism_of(of)
+            if mechanism.startswith("SCRAM") and not self._has_line([name], mechanism):
+                yield _argument(mechanism, *self._pair(pair))
 
     def _line(self, mechanism: str, *, is_between: bool) -> str:
         own = self._pair(_BETWEEN_BROKERS) if is_between else None
-        users = [] if is_between and not self._names_clients else self._clients()
+        users = self._clients() if self._names_clients else []
         return _jaas(mechanism, own, [*users, *([own] if own else [])])
 
     @property
@@ -115,6 +134,10 @@ class SaslOfBitnami:
                 f"{_CLIENTS[0]} names {len(users)} users, and {_CLIENTS[1]} has {len(passwords)} passwords"
             )
         return list(zip(users, passwords, strict=True))
+
+
+def _line_key(listener: str, mechanism: str) -> str:
+    return f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
 
 
 def _jaas(mechanism: str, own: tuple[str, str] | None, users: Sequence[tuple[str, str]]) -> str:

@@ -47,6 +47,7 @@ _LEVELS: Final = {
     "FATAL": logging.CRITICAL,
     "OFF": logging.CRITICAL,
 }
+_MOST_NOTES: Final = 20
 _OPTIONS: Final = "KAFKA_OPTS"
 _READ_OPTIONS: Final = ("-Djava.security.auth.login.config", "-Dorg.apache.kafka.")
 _SAYS_WHAT_NODE: Final = frozenset(
@@ -118,6 +119,7 @@ class _Reading:
         self._of_bitnami = bitnami.is_of_bitnami(given)
         self._node = NodeEnvironment(prefix=BITNAMI_PREFIX if self._of_bitnami else PREFIX)
         self._without_meaning: list[str] = []
+        self._unknown: list[str] = []
 
     def read(self) -> NodeEnvironment:
         node = self._node
@@ -154,10 +156,7 @@ class _Reading:
         if is_known(key):
             self._set(key, value_of(variable, key, self._variables[variable]), variable)
             return
-        near = nearest_key(key)
-        prefix = BITNAMI_PREFIX if variable.startswith(BITNAMI_PREFIX) else PREFIX
-        hint = f"; did you mean {variable_of(near, prefix)}?" if near else ""
-        self._node.notes.append(f"{variable} is ignored: a broker has no key {key}{hint}")
+        self._unknown.append(variable)
 
     def _is_without_meaning(self, variable: str) -> bool:
         if variable == _OPTIONS:
@@ -217,14 +216,17 @@ class _Reading:
             self._set("listeners", apache.listeners_from_advertised(advertised), variable)
 
     def _read_bitnami(self, mounted: Mapping[str, str]) -> None:
+        self._node.initial_controllers = self._variables.get("KAFKA_INITIAL_CONTROLLERS") or None
+        if self._node.file is not None:
+            return  # the image looks at no user and no store where the file is mounted
         protocols = _protocols(self._known(mounted))
-        sasl = SaslOfBitnami(self._variables, protocols, self._known(mounted))
-        self._node.scram_users += sasl.scram_users()
-        self._set_unless_given(sasl.properties())
+        if _READ_OPTIONS[0] not in self._variables.get(_OPTIONS, ""):
+            sasl = SaslOfBitnami(self._variables, protocols, self._known(mounted))
+            self._set_unless_given(sasl.properties())
+            self._node.scram_users += sasl.scram_users()
         directories = self._places.bitnami_certificates(self._variables)
         given = self._known(mounted).keys()
         self._set_unless_given(bitnami.key_stores(self._variables, protocols, directories, given))
-        self._node.initial_controllers = self._variables.get("KAFKA_INITIAL_CONTROLLERS") or None
 
     def _read_cluster_id(self, known: Mapping[str, str]) -> None:
         given = {name: self._variables[name].strip() for name in _CLUSTER_IDS if self._variables.get(name, "").strip()}
@@ -252,6 +254,9 @@ class _Reading:
 
     def _note(self) -> None:
         node = self._node
+        node.notes += map(_unknown, self._unknown[:_MOST_NOTES])
+        if len(self._unknown) > _MOST_NOTES:
+            node.notes.append(f"{len(self._unknown) - _MOST_NOTES} more variables are ignored: they are no keys")
         if self._without_meaning:
             node.notes.append(f"without meaning in pykbroker: {', '.join(sorted(self._without_meaning))}")
         connects = [each for each in self._without_meaning if each.endswith("ZOOKEEPER_CONNECT")]
@@ -260,6 +265,14 @@ class _Reading:
             node.notes.append(
                 f"there is no ZooKeeper ({connects[0]}): brokers of one cluster find each other by {voters}"
             )
+
+
+def _unknown(variable: str) -> str:
+    key = key_of(variable)
+    near = nearest_key(key)
+    prefix = BITNAMI_PREFIX if variable.startswith(BITNAMI_PREFIX) else PREFIX
+    hint = f"; did you mean {variable_of(near, prefix)}?" if near else ""
+    return f"{variable} is ignored: a broker has no key {key}{hint}"
 
 
 def _with_files(given: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MOUNTED = "server.properties"
+_MOST_BLANKS = 1 << 20
 _VOLUMES = ("var/lib/kafka/data", "tmp/kraft-combined-logs", "tmp/kafka-logs")
 """Directories of other images' data: used where a volume is mounted there."""
 
@@ -64,7 +65,8 @@ class Places:
 def _has_text(path: Path) -> bool:
     """Tell whether a file has more than blanks; one that cannot be read has, so that its reader says why."""
     try:
-        return bool(path.read_bytes().strip())
+        with path.open("rb") as file:
+            return bool(file.read(_MOST_BLANKS).strip())
     except FileNotFoundError:
         return False
     except OSError:

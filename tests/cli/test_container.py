@@ -63,6 +63,7 @@ def test_a_node_starts_from_variables_and_ends_by_sigterm(tmp_path: Path) -> Non
         ({"CLUSTER_ID": "a b"}, "CLUSTER_ID is no cluster id; "),
         ({"KAFKA_NODE_ID": "1", "KAFKA_CFG_NODE_ID": "2"}, "KAFKA_CFG_NODE_ID and KAFKA_NODE_ID set node.id to "),
         ({"KAFKA_LISTENERS": "A\nB"}, "KAFKA_LISTENERS has a line break in its value; "),
+        ({"KAFKA_NODE_ID": "\x1b[31m"}, r"KAFKA_NODE_ID: Invalid value \x1b[31m for configuration node.id: "),
         ({"KAFKA_LOG_DIRS": "/proc/none"}, "KAFKA_LOG_DIRS: "),
         (
             {"KAFKA_LISTENERS": "PLAINTEXT://203.0.113.1:9092"},

@@ -119,6 +119,25 @@ def test_no_password_is_known_to_everybody(missing: str, complaint: str) -> None
         read({name: text for name, text in SASL.items() if name != missing})
 
 
+def test_jaas_lines_of_ones_own_need_no_users_of_the_image() -> None:
+    own = {"KAFKA_CFG_LISTENER_NAME_CLIENT_PLAIN_SASL_JAAS_CONFIG": 'a.PlainLoginModule required user_a="b";'}
+    variables = {**SASL, **own, "KAFKA_CLIENT_USERS": "", "KAFKA_CLIENT_PASSWORDS": ""}
+    node = read({**variables, "KAFKA_CFG_SASL_MECHANISM_INTER_BROKER_PROTOCOL": "PLAIN"})
+    assert node.properties["listener.name.client.plain.sasl.jaas.config"] == next(iter(own.values()))
+    assert node.properties["sasl.enabled.mechanisms"] == "PLAIN"
+    line = node.properties["listener.name.internal.plain.sasl.jaas.config"]
+    assert parse_one("key", line).options == {"username": "nodes", "password": "n3", "user_nodes": "n3"}
+    assert node.scram_users == []
+
+
+def test_a_mounted_file_or_a_jaas_file_has_the_users(tmp_path: Path) -> None:
+    variables = {name: text for name, text in SASL.items() if name != "KAFKA_CLIENT_USERS"}
+    node = read({**variables, "KAFKA_OPTS": "-Djava.security.auth.login.config=/jaas.conf"})
+    assert [key for key in node.properties if key.endswith("jaas.config")] == []
+    write(tmp_path, "bitnami/kafka/config/server.properties", "num.partitions=3\n")
+    assert [key for key in read(variables, tmp_path).properties if key.endswith("jaas.config")] == []
+
+
 def test_each_user_has_a_password() -> None:
     with pytest.raises(ConfigurationError, match=r"^KAFKA_CLIENT_USERS names 2 users, and .* has 1 passwords$"):
         read({**SASL, "KAFKA_CLIENT_PASSWORDS": "a1"})

@@ -74,6 +74,12 @@ def test_a_variable_that_is_no_key_is_told_with_what_may_be_meant() -> None:
     ]
 
 
+def test_very_many_variables_are_some_lines() -> None:
+    notes = read({f"KAFKA_XYZZY_{number}": "1" for number in range(5_000)}).notes
+    assert len(notes) == 21
+    assert notes[-1] == "4980 more variables are ignored: they are no keys"
+
+
 def test_variables_without_meaning_are_one_line() -> None:
     node = read(
         {
