@@ -45,7 +45,7 @@ def test_each_container_has_its_properties_its_port_and_its_volume() -> None:
     services = re.split(r"^  (?=node-\d:)", COMPOSE_FILE.read_text().split("\nservices:\n")[1], flags=re.MULTILINE)[1:]
     for node_id, node, service in zip(NODE_IDS, load(FOLDERS[0]), services, strict=True):
         assert service.startswith(f"node-{node_id}:")
-        assert f"./cluster/node-{node_id}.properties:/etc/pykbroker/server.properties:ro" in service
+        assert f"./cluster/node-{node_id}.properties:/mnt/shared/config/server.properties:ro" in service
         assert f"data-{node_id}:/var/lib/pykbroker" in service
         on_host = node.listeners.advertised_for("PLAINTEXT")
         between = node.listeners.advertised_for("DOCKER")
@@ -57,7 +57,7 @@ def test_each_container_has_its_properties_its_port_and_its_volume() -> None:
 
 
 def test_the_cluster_id_of_the_containers_is_one() -> None:
-    (cluster_id,) = re.findall(r"--cluster-id (\S+)", COMPOSE_FILE.read_text())
+    (cluster_id,) = re.findall(r"CLUSTER_ID: (\S+)", COMPOSE_FILE.read_text())
     assert len(uuid_from_text(cluster_id)) == 16
 
 

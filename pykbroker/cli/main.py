@@ -11,6 +11,7 @@ from .lazy_group import LazyGroup
 
 _COMMANDS = {
     "start": "Start a node: broker, controller or both.",
+    "container": "Start a node from environment variables, as the images of Kafka do.",
     "cluster": "Start several nodes on this host, in one command.",
     "format": "Format the log directories of a node.",
     "topics": "Create, list, describe, alter and delete topics.",
@@ -34,6 +35,8 @@ _COMMANDS = {
     "verify": "Check the log directories of a stopped node.",
     "diff": "Run a script on two brokers, and tell what they did differently.",
     "probe": "Write down what a cluster offers, for start --as.",
+    "broker-api-versions": "Show the APIs that each broker offers.",
+    "kafka": "Run a tool of Kafka's by its name: kafka-topics.sh.",
     "inspect": "Show what is in frames, segments and the metadata log.",
 }
 

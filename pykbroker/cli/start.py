@@ -23,6 +23,7 @@ import click
 from pykbroker.error_groups import first_of
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .service_manager import tell_service_manager
 from .stop_requests import StopRequests
 
 if TYPE_CHECKING:
@@ -398,6 +399,7 @@ def _announce(start: _Start, ready: NodeReady, ctl: str) -> None:
     """Say where the node serves. Whoever reads the line finds the port file. ctl: where its control is, or nothing."""
     if start.port_file is not None:
         start.port_file.write(ready.listeners, ctl)
+    tell_service_manager("READY=1")
     try:
         click.echo(f"pykbroker ready: {ready.told(f'ctl={ctl}') if ctl else ready}")
     except BrokenPipeError:

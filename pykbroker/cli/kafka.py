@@ -1,0 +1,45 @@
+"""`pykbroker kafka kafka-topics.sh --list`: a tool of Kafka's by its name, done by the command that does the same.
+
+The image has a file of each tool's name on its path, which calls this.
+"""
+
+from __future__ import annotations
+
+import click
+
+from .command import ClientCommand, CommandFailed
+
+
+@click.command(
+    "kafka",
+    cls=ClientCommand,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="TOOL [FLAG]...")
+@click.pass_context
+def command(context: click.Context, arguments: tuple[str, ...]) -> None:
+    """Run a tool of Kafka's by its name, with Kafka's flags: kafka-topics.sh --list.
+
+    Without a tool, print their names.
+    """
+    from pykbroker.container.tools import TOOLS, UnknownTool, command_of
+
+    tool, *flags = arguments or ("",)
+    if tool in ("", "-h", "--help"):
+        click.echo("\n".join(TOOLS))
+        return
+    if flags == ["--version"]:
+        from importlib.metadata import version
+
+        click.echo(f"pykbroker {version('pykbroker')}")
+        return
+    try:
+        name, *told = command_of(tool, flags)
+    except UnknownTool as error:
+        raise CommandFailed(str(error)) from None
+    group = context.find_root().command
+    assert isinstance(group, click.Group)
+    inner = group.get_command(context, name)
+    assert inner is not None, f"{tool} has no command"
+    with inner.make_context(tool, told) as of_tool:
+        inner.invoke(of_tool)

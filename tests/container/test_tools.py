@@ -1,0 +1,45 @@
+"""Kafka's tools by their names, and the commands that do what they do."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykbroker.cli.main import main
+from pykbroker.container.tools import TOOLS, UnknownTool, command_of
+
+
+def test_every_tool_has_a_command_that_exists() -> None:
+    assert set(TOOLS.values()) <= set(main.list_commands(None))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("told", "command"),
+    [
+        ("kafka-topics.sh --list", "topics --list"),
+        ("kafka-topics --list", "topics --list"),
+        ("kafka-console-producer.sh --broker-list a:1 --topic t", "produce --bootstrap-server a:1 --topic t"),
+        ("kafka-console-consumer.sh --consumer.config=c", "consume --command-config=c"),
+        ("kafka-storage.sh random-uuid", "format --random-uuid"),
+        ("kafka-storage.sh format -t x -c y", "format -t x -c y"),
+        ("kafka-server-start.sh -daemon p --override a=b", "start p --override a=b"),
+    ],
+)
+def test_a_tool_is_a_command(told: str, command: str) -> None:
+    tool, *arguments = told.split()
+    assert command_of(tool, arguments) == command.split()
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        ("kafka-mirror-maker.sh", "kafka-mirror-maker.sh has no command here; there are kafka-acls, "),
+        ("kafka-topics.sh --zookeeper z:2181 --list", "kafka-topics.sh: --zookeeper is gone since Kafka 3; "),
+        ("kafka-storage.sh info", "kafka-storage: format and random-uuid are served"),
+        ("kafka-storage.sh", "kafka-storage: format and random-uuid are served"),
+    ],
+)
+def test_what_no_command_does_is_one_line(told: str, complaint: str) -> None:
+    tool, *arguments = told.split()
+    with pytest.raises(UnknownTool) as error:
+        command_of(tool, arguments)
+    assert str(error.value).startswith(complaint)
