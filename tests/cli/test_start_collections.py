@@ -43,9 +43,9 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""
     before = gc.get_threshold()
     node = ShortLivedNode()
-    monkeypatch.setattr(start, "_node", lambda start_, on_loading: node)
+    monkeypatch.setattr(start, "make_node", lambda start_, on_loading: node)
     config: Any = None
-    started = start._Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
+    started = start.Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
     trio.run(start._serve_until_stopped, started, StopRequests())
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before
