@@ -1,8 +1,7 @@
 """DescribeConfigs (key 32): every key of a topic, a group or a broker, with its value and where that comes from.
 
 Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569; the documentation is
-Kafka's own, and null here). A value that may be a secret is null. Loggers and client metrics have no configurations
-here.
+own words of pykbroker.config.texts). A value that may be a secret is null. Client metrics have no configurations here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pykbroker.metadata.effective_configs import (
     group_configs,
     topic_configs,
 )
-from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.compile import encode_structs
 from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES
@@ -43,6 +42,7 @@ from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.runtime.turns import portions
 
+from .broker_loggers import described_loggers
 from .config_resources import check_resource
 
 _STEPS_OF_RESOURCE: Final = 5
@@ -88,8 +88,7 @@ class _Description:
         )
         try:
             check_resource(self._context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
-            _check(self._node, resource)
-            rows = await self._rows_of(resource)
+            rows = await self._found(resource)
             self._size += sum(map(len, rows.parts))
             if self._size > LARGEST_ANSWER_BYTES:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for less at a time")
@@ -98,6 +97,21 @@ class _Description:
             result.error_code, result.error_message = error.code, error.message or ""
         await self._turn.took(_STEPS_OF_RESOURCE)
         return result
+
+    async def _found(self, resource: DescribeConfigsResource) -> EncodedStructs:
+        """The rows of any resource. Raises ApiError."""
+        if resource.resource_type == BROKER_LOGGER_RESOURCE:
+            return await self._loggers(resource)
+        _check(self._node, resource)
+        return await self._rows_of(resource)
+
+    async def _loggers(self, resource: DescribeConfigsResource) -> EncodedStructs:
+        rows = described_loggers(self._node.node_id, resource.resource_name)
+        if resource.configuration_keys:
+            wanted = set(resource.configuration_keys)
+            rows = [each for each in rows if each.name in wanted]
+        await self._turn.took(len(rows) * _STEPS_OF_ROW)
+        return self._rows_as_bytes(rows)
 
     async def _rows_of(self, resource: DescribeConfigsResource) -> EncodedStructs:
         keys = await self._known_keys(resource.configuration_keys or ())
@@ -150,7 +164,9 @@ class _Description:
         return broker_configs(self._layers) if resource.resource_name else cluster_broker_configs(self._layers)
 
     def _encoded(self, configs: Sequence[EffectiveConfig]) -> EncodedStructs:
-        rows = [_row(each, include_synonyms=self._include_synonyms) for each in configs]
+        return self._rows_as_bytes([_row(each, include_synonyms=self._include_synonyms) for each in configs])
+
+    def _rows_as_bytes(self, rows: Sequence[DescribeConfigsResourceResult]) -> EncodedStructs:
         encoded = encode_structs(DescribeConfigsResponse, rows, self._version)
         return EncodedStructs(len(rows), encoded, self._version)
 

@@ -55,8 +55,19 @@ def command(flags: StartFlags) -> None:
         from pykbroker.server.runtime.log_lines import write_log_to
 
     flags.check()
-    write_log_to(sys.stderr)
+    write_log_to(sys.stderr, style=flags.log_format, levels=flags.levels)
     allow_all_descriptors()
+    try:
+        _run(flags, stop)
+    except CommandFailed as error:
+        if flags.log_format != "json":
+            raise
+        _log.critical("%s", one_line(error))
+        raise SystemExit(1) from None
+
+
+def _run(flags: StartFlags, stop: StopRequests) -> None:
+    """Run the node that the flags ask for. Raises CommandFailed."""
     with (
         announced_in(flags.port_file) as port_file,
         directory_of_flags(flags.data_dir, flags.ephemeral) as directory,

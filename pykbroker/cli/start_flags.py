@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from .command import CommandFailed
+from .log_flags import LOG_OPTIONS, parse_log_levels
 from .start_config import DEFAULT_DATA_DIRECTORY
 
 _OPTIONS = (
@@ -66,6 +67,7 @@ _OPTIONS = (
         metavar="FILE",
         help="With --ctl-port: a file, which others cannot read, with the token of whoever controls the broker.",
     ),
+    *LOG_OPTIONS,
 )
 
 
@@ -87,6 +89,8 @@ class StartFlags:
     parent_pid: int | None
     ctl_port: int | None
     ctl_token_file: Path | None
+    log_levels: tuple[str, ...]
+    log_format: str
 
     def check(self) -> None:
         """Raises CommandFailed for flags that do not go together."""
@@ -98,6 +102,11 @@ class StartFlags:
             raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
         if self.ctl_token_file is not None and self.ctl_port is None:
             raise CommandFailed("--ctl-token-file goes with --ctl-port")
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """Levels by logger. Raises CommandFailed."""
+        return parse_log_levels(self.log_levels)
 
 
 def start_options(function: Callable[[StartFlags], None]) -> Callable[..., None]:
