@@ -167,7 +167,9 @@ def _serve(start: Start, stop: StopRequests) -> None:
     except* (StartupError, StorageError, ConfigurationError, ClientError, CommandFailed) as group:
         failure = first_of(group)
     if failure is not None:
-        raise CommandFailed(one_line(failure))
+        from .start_failures import told_failure
+
+        raise CommandFailed(told_failure(failure, start.config))
 
 
 async def _serve_until_stopped(start: Start, stop: StopRequests) -> None:
