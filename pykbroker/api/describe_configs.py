@@ -1,7 +1,8 @@
 """DescribeConfigs (key 32): every key of a topic, a group or a broker, with its value and where that comes from.
 
-Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569; the documentation is
-own words of pykbroker.config.texts). A value that may be a secret is null. Client metrics have no configurations here.
+Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569), which
+is in the words of `pykbroker.config.texts`. A value that may be a secret is null. Client metrics have no
+configurations here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from pykbroker.config import broker_keys, group_keys, topic_keys
 from pykbroker.config.keys import WIRE_TYPES
+from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
@@ -48,6 +50,7 @@ from .config_resources import check_resource
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
+_KINDS: Final[Mapping[int, Kind]] = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", GROUP_RESOURCE: "group"}
 
 
 @handles_on_all_nodes(
@@ -62,7 +65,7 @@ async def describe_configs(
     context: RequestContext[ClusterNode], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """A resource that is named twice is described twice, as in Kafka, out of the same bytes."""
-    description = _Description(context, include_synonyms=request.include_synonyms)
+    description = _Description(context, request)
     results = []
     for resource in request.resources:
         results.append(await description.of(resource))
@@ -72,12 +75,13 @@ async def describe_configs(
 class _Description:
     """The answers of one request. What is the same for many resources is found, encoded and kept once."""
 
-    def __init__(self, context: RequestContext[ClusterNode], *, include_synonyms: bool) -> None:
+    def __init__(self, context: RequestContext[ClusterNode], request: DescribeConfigsRequest) -> None:
         self._context = context
         self._node = context.node
         self._turn = context.turn
         self._version = context.header.api_version
-        self._include_synonyms = include_synonyms
+        self._include_synonyms = request.include_synonyms
+        self._include_documentation = request.include_documentation
         self._layers = BrokerLayers(self._node.config, self._node.image, self._node.node_id)
         self._rows: dict[Hashable, EncodedStructs] = {}
         self._size = 0
@@ -123,7 +127,7 @@ class _Description:
             found = self._configs(resource, overrides)
             # No keys at all, and an empty list of keys, stand for every key.
             wanted = [each for each in found if each.key.name in keys] if resource.configuration_keys else found
-            rows = self._rows[described] = self._encoded(wanted)
+            rows = self._rows[described] = self._encoded(wanted, resource.resource_type)
             await self._turn.took(len(found) * _STEPS_OF_ROW)
         return rows
 
@@ -163,8 +167,12 @@ class _Description:
                 return group_configs(self._layers, overrides)
         return broker_configs(self._layers) if resource.resource_name else cluster_broker_configs(self._layers)
 
-    def _encoded(self, configs: Sequence[EffectiveConfig]) -> EncodedStructs:
-        return self._rows_as_bytes([_row(each, include_synonyms=self._include_synonyms) for each in configs])
+    def _encoded(self, configs: Sequence[EffectiveConfig], resource_type: int) -> EncodedStructs:
+        rows = [_row(each, include_synonyms=self._include_synonyms) for each in configs]
+        if self._include_documentation:
+            for row in rows:
+                row.documentation = text_of(row.name, _KINDS[resource_type])
+        return self._rows_as_bytes(rows)
 
     def _rows_as_bytes(self, rows: Sequence[DescribeConfigsResourceResult]) -> EncodedStructs:
         encoded = encode_structs(DescribeConfigsResponse, rows, self._version)
