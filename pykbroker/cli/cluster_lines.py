@@ -18,7 +18,7 @@ _COMMAND: Final = "pykbroker.cli.cluster"
 
 
 class ClusterLines(Protocol):
-    """How lines look."""
+    """The look of lines."""
 
     def of_nodes(self, names: Sequence[str]) -> list[Callable[[str], None]]:
         """Return for each node what takes its lines."""

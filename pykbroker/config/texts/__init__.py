@@ -1,4 +1,4 @@
-"""What each configuration key means, in a sentence of our own: the documentation of DescribeConfigs (KIP-569).
+"""The meaning of each configuration key in a sentence of our own: the documentation of DescribeConfigs (KIP-569).
 
 The texts are imported when somebody asks for one: no start needs them. A key that has no effect, or that is not
 served, says so instead.
