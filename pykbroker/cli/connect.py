@@ -53,9 +53,18 @@ def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client
     from pykbroker.config.keys import ConfigurationError
 
     try:
-        return cluster_of(bootstrap_server, properties, client_id=client_id)
+        return cluster_of(bootstrap_server, properties, client_id=client_id, look_closer=_look_closer(properties))
     except ConfigurationError as error:
         raise CommandFailed(str(error)) from None
+
+
+def _look_closer(properties: Mapping[str, str]) -> Callable[[str, int], Awaitable[str]]:
+    async def look(host: str, port: int) -> str:
+        from .strangers import stranger_at
+
+        return await stranger_at(host, port, properties)
+
+    return look
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
