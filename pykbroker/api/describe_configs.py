@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from pykbroker.config import broker_keys, group_keys, topic_keys
+from pykbroker.config.given_settings import with_origin
 from pykbroker.config.keys import WIRE_TYPES
 from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
@@ -170,8 +171,10 @@ class _Description:
     def _encoded(self, configs: Sequence[EffectiveConfig], resource_type: int) -> EncodedStructs:
         rows = [_row(each, include_synonyms=self._include_synonyms) for each in configs]
         if self._include_documentation:
+            origins, of_broker = self._node.config.origins, resource_type == BROKER_RESOURCE
             for row in rows:
-                row.documentation = text_of(row.name, _KINDS[resource_type])
+                text = text_of(row.name, _KINDS[resource_type])
+                row.documentation = with_origin(text, origins.get(row.name) if of_broker else None)
         return self._rows_as_bytes(rows)
 
     def _rows_as_bytes(self, rows: Sequence[DescribeConfigsResourceResult]) -> EncodedStructs:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,10 @@ def command(flags: StartFlags) -> None:
         from pykbroker.server.runtime.log_lines import write_log_to
 
     flags.check()
+    if flags.check_config:
+        write_log_to(sys.stderr, logging.ERROR)
+        _check_config(flags)
+        return
     write_log_to(sys.stderr, style=flags.log_format, levels=flags.levels)
     allow_all_descriptors()
     try:
@@ -81,6 +86,21 @@ def _run(flags: StartFlags, stop: StopRequests) -> None:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
 
 
+def _check_config(flags: StartFlags) -> None:
+    """Print the settings that a start would have. Raises CommandFailed where it could not start with them."""
+    from pykbroker.config import ConfigurationError
+
+    from .settings_told import print_settings
+    from .start_config import check_tls
+
+    config = _start_of(flags, flags.data_dir, None).config
+    try:
+        check_tls(config)
+    except ConfigurationError as error:
+        raise CommandFailed(one_line(error)) from None
+    print_settings(config)
+
+
 def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | None) -> Start:
     """Return what the flags ask for. Raises CommandFailed."""
     from pykbroker.config import ConfigurationError
@@ -103,6 +123,7 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
             flags.properties if secure is None else secure.properties,
             key_values(flags.overrides),
             directory,
+            directory_flag="--ephemeral" if flags.ephemeral else "--data-dir",
             port=flags.port,
             defaults=DEVELOPMENT if flags.dev else {},
             below=_below(flags, start_as),
@@ -120,13 +141,15 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
         raise CommandFailed(one_line(error)) from None
 
 
-def _below(flags: StartFlags, start_as: StartAs | None) -> dict[str, str]:
-    """The properties that stand below those of the file: a personality's, and the id of a savepoint's node."""
-    below = dict({} if start_as is None else start_as.properties)
+def _below(flags: StartFlags, start_as: StartAs | None) -> dict[str, Mapping[str, str]]:
+    """The settings below those of the file, by their flag: a personality's, and the id of a savepoint's node."""
+    below: dict[str, Mapping[str, str]] = {}
     if flags.savepoint is not None:
         from .start_savepoint import read_node_id
 
-        below["node.id"] = str(read_node_id(flags.savepoint))
+        below["--savepoint"] = {"node.id": str(read_node_id(flags.savepoint))}
+    if start_as is not None:
+        below[f"--as {flags.as_name}"] = start_as.properties
     return below
 
 
@@ -210,6 +233,9 @@ async def _serve_until_stopped(start: Start, stop: StopRequests) -> None:
 
 def _announce(start: Start, ready: NodeReady, ctl: str) -> None:
     """Say where the node serves. Whoever reads the line finds the port file. ctl: where its control is, or nothing."""
+    from .settings_told import tell_settings
+
+    tell_settings(start.config)
     if start.port_file is not None:
         start.port_file.write(ready.listeners, ctl)
     try:

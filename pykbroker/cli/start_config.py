@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .settings_told import OF_THE_START, warn_of_settings
+
 if TYPE_CHECKING:
     from pykbroker.config import BrokerConfig
     from pykbroker.security.sasl.process_options import ProcessOptions
@@ -26,40 +28,56 @@ def load_config(
     overrides: Mapping[str, str],
     directory: Path | None,
     *,
+    directory_flag: str = "--data-dir",
     port: int | None = None,
     defaults: Mapping[str, str] | None = None,
-    below: Mapping[str, str] | None = None,
+    below: Mapping[str, Mapping[str, str]] | None = None,
 ) -> BrokerConfig:
-    """The configuration of a node.
+    """The configuration of a node, which knows where each setting comes from. Raises ConfigurationError.
 
-    directory, port: what flags asked for, which wins over the properties. defaults: those where they give none. below:
-    those of a personality, in the same place.
+    directory, port: what flags asked for, which wins over the properties. directory_flag: the one of them. defaults:
+    those of --dev, where the properties give none. below: settings by the flag that brings them, such as those of a
+    personality, in the same place.
     """
-    from pykbroker.config import BrokerConfig
+    from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
     from pykbroker.config.client_port import at_client_port
     from pykbroker.config.development import without_given
+    from pykbroker.config.given_settings import GivenSettings
 
-    values = dict(overrides)
-    if directory is not None:
-        values |= {"log.dirs": str(directory), "metadata.log.dir": str(directory)}
-    config = BrokerConfig.load(properties, values, below)
-    if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
-        values["log.dirs"] = DEFAULT_DATA_DIRECTORY
-    if port is not None:
-        values |= at_client_port(config, port)
-    if defaults:
-        chosen = without_given(defaults, config.originals)
-        _log.info("settings of --dev: %s", " ".join(f"{key}={value}" for key, value in chosen.items()))
-        values |= chosen
-    if values != overrides:
-        config = BrokerConfig.load(properties, values, below)
-    if config.unknown_keys:
-        _log.warning(
-            "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
-        )
-    if config.without_effect:
-        _log.warning("these settings have no effect in pykbroker: %s", ", ".join(config.without_effect))
+    settings = GivenSettings()
+    try:
+        if properties is not None:
+            settings.add_file(properties)
+        settings.add(overrides, "--override")
+        if directory is not None:
+            settings.add({"log.dirs": str(directory), "metadata.log.dir": str(directory)}, directory_flag)
+        for origin, values in (below or {}).items():
+            settings.add_below(values, origin)
+        config = BrokerConfig(settings.values, settings.origins)
+        before = dict(settings.values)
+        if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
+            settings.add({"log.dirs": DEFAULT_DATA_DIRECTORY}, OF_THE_START)
+        if port is not None:
+            settings.add(at_client_port(config, port), "--port")
+        if defaults:
+            settings.add(without_given(defaults, config.originals), "--dev")
+        if settings.values != before:
+            config = BrokerConfig(settings.values, settings.origins)
+    except InvalidValue as error:
+        place = settings.origins.get(error.name)
+        raise error if place is None else ConfigurationError(f"{error} ({place})") from None
+    warn_of_settings(config, settings.repeated)
     return config
+
+
+def check_tls(config: BrokerConfig) -> None:
+    """Read the certificates and keys of the listeners that have TLS. Raises ConfigurationError."""
+    if not config.listeners.with_tls:
+        return
+    from pykbroker.server.node.node_tls import NodeTls
+    from pykbroker.server.runtime.threads import OnTheLoop
+
+    NodeTls(config, OnTheLoop())
 
 
 def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:

@@ -68,6 +68,11 @@ _OPTIONS = (
         help="With --ctl-port: a file, which others cannot read, with the token of whoever controls the broker.",
     ),
     *LOG_OPTIONS,
+    click.option(
+        "--check-config",
+        is_flag=True,
+        help="Start nothing: say what is set, from where, what has no effect; 1 where it could not start.",
+    ),
 )
 
 
@@ -91,6 +96,7 @@ class StartFlags:
     ctl_token_file: Path | None
     log_levels: tuple[str, ...]
     log_format: str
+    check_config: bool
 
     def check(self) -> None:
         """Raises CommandFailed for flags that do not go together."""
@@ -102,6 +108,8 @@ class StartFlags:
             raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
         if self.ctl_token_file is not None and self.ctl_port is None:
             raise CommandFailed("--ctl-token-file goes with --ctl-port")
+        if self.check_config and self.secure_dir is not None:
+            raise CommandFailed("--check-config and --secure exclude each other: the latter makes what it needs")
 
     @property
     def levels(self) -> dict[str, str]:
