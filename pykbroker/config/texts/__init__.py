@@ -14,7 +14,7 @@ from ..unserved_keys import is_without_effect, protects
 
 Kind = Literal["topic", "broker", "group"]
 
-_WITHOUT_EFFECT = "Kafka acts on this key; in pykbroker it has no effect."
+WITHOUT_EFFECT = "Kafka acts on this key; in pykbroker it has no effect."
 _NOT_SERVED = "Kafka guards something by this key; pykbroker does not serve it, and does not start where it is set."
 
 
@@ -28,7 +28,7 @@ def text_of(name: str, kind: Kind = "broker") -> str | None:
         text = None if key is None else text_of(key.name)
         return None if text is None else f"{text} Of one listener."
     if is_without_effect(name):
-        return _WITHOUT_EFFECT
+        return WITHOUT_EFFECT
     return _NOT_SERVED if protects(name) else None
 
 
