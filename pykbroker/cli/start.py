@@ -136,6 +136,7 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
             flags.ephemeral,
             None if start_as is None else start_as.offer(config),
             _control(flags, config),
+            has_text_log=flags.log_format == "text",
         )
     except ConfigurationError as error:
         raise CommandFailed(one_line(error)) from None
@@ -242,6 +243,10 @@ def _announce(start: Start, ready: NodeReady, ctl: str) -> None:
         click.echo(f"pykbroker ready: {ready.told(f'ctl={ctl}') if ctl else ready}")
     except BrokenPipeError:
         forget_stdout()
+    if start.has_text_log:
+        from .next_steps import tell_next_steps
+
+        tell_next_steps(start, ready)
     if start.is_ephemeral:
         from pykbroker.server.runtime.ephemeral_directories import sweep_in_background
 

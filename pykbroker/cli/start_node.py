@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start: what is served, and what the flags want beside it. clocks: those of a savepoint."""
+    """One start: what is served, and what the flags want beside it.
+
+    clocks: those of a savepoint. has_text_log: people may read standard error, and not only programs.
+    """
 
     config: BrokerConfig
     options: ProcessOptions
@@ -30,6 +33,7 @@ class Start:
     offer: Offer | None
     ctl: StartControl | None
     clocks: Clocks | None = None
+    has_text_log: bool = True
 
 
 def make_node(start: Start, on_loading: OnLoading | None) -> Node:
