@@ -53,6 +53,10 @@ def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client
     from pykbroker.client.from_properties import cluster_of
     from pykbroker.config.keys import ConfigurationError
 
+    if properties:
+        from .client_keys import check_client_keys
+
+        check_client_keys(properties)
     try:
         return cluster_of(bootstrap_server, properties, client_id=client_id, look_closer=_look_closer(properties))
     except ConfigurationError as error:
