@@ -76,7 +76,7 @@ def _from(row: DescribeConfigsResourceResult) -> str:
 
 
 def _remark(row: DescribeConfigsResourceResult) -> str:
-    """What a broker of this project says of a key that somebody has set in vain."""
+    """Return what a broker of this project says of a key that somebody has set in vain."""
     if row.config_source == ConfigSource.DEFAULT_CONFIG or row.documentation is None:
         return ""
     if row.config_type == 0 and row.is_sensitive:

@@ -28,7 +28,7 @@ async def stranger_at(host: str, port: int, properties: Mapping[str, str]) -> st
 
 
 def _difference(kind: ListenerKind, protocol: str) -> str:
-    """How a listener differs from what the client's properties say of it."""
+    """Tell how a listener differs from what the client's properties say of it."""
     uses_tls, uses_sasl = protocol.endswith("SSL"), protocol.startswith("SASL_")
     if kind.has_tls and not uses_tls:
         wanted = "SASL_SSL" if kind.has_sasl or uses_sasl else "SSL, or SASL_SSL"

@@ -130,7 +130,7 @@ class Cluster:
         raise NoBrokerReachable(f"No broker can be reached ({'; '.join(failures)})", retriable=self._was_connected)
 
     async def _closer(self, host: str, port: int) -> str:
-        """What answers there instead of a broker that this client can use; known of the first connection alone."""
+        """Return what answers there instead of a broker that this client can use, at its first connection alone."""
         return "" if self._look_closer is None or self._was_connected else await self._look_closer(host, port)
 
     async def connection_of_its_own(self) -> Connection:
