@@ -27,77 +27,8 @@ _OF_OTHER_CLIENTS: Final = {
 }
 """Names of librdkafka, and Java's for the same."""
 
-_OF_CLIENTS: Final = frozenset(
-    [
-        "sasl.client.callback.handler.class",
-        "sasl.jaas.config",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.service.name",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-        "sasl.login.callback.handler.class",
-        "sasl.login.class",
-        "sasl.login.connect.timeout.ms",
-        "sasl.login.read.timeout.ms",
-        "sasl.login.refresh.buffer.seconds",
-        "sasl.login.refresh.min.period.seconds",
-        "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
-        "sasl.login.retry.backoff.max.ms",
-        "sasl.login.retry.backoff.ms",
-        "sasl.mechanism",
-        "sasl.oauthbearer.assertion.algorithm",
-        "sasl.oauthbearer.assertion.claim.aud",
-        "sasl.oauthbearer.assertion.claim.exp.seconds",
-        "sasl.oauthbearer.assertion.claim.iss",
-        "sasl.oauthbearer.assertion.claim.jti.include",
-        "sasl.oauthbearer.assertion.claim.nbf.seconds",
-        "sasl.oauthbearer.assertion.claim.sub",
-        "sasl.oauthbearer.assertion.file",
-        "sasl.oauthbearer.assertion.private.key.file",
-        "sasl.oauthbearer.assertion.private.key.passphrase",
-        "sasl.oauthbearer.assertion.template.file",
-        "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.client.credentials.client.secret",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.header.urlencode",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.jwt.retriever.class",
-        "sasl.oauthbearer.jwt.validator.class",
-        "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
-        "sasl.oauthbearer.token.endpoint.url",
-        "security.protocol",
-        "security.providers",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.engine.factory.class",
-        "ssl.key.password",
-        "ssl.keymanager.algorithm",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.protocol",
-        "ssl.provider",
-        "ssl.secure.random.implementation",
-        "ssl.trustmanager.algorithm",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    ]
-)
-"""All that Kafka's producers, consumers and administrators have with these beginnings."""
+_OF_CLIENTS_ALONE: Final = ("sasl.mechanism", "sasl.oauthbearer.header.urlencode", "security.protocol")
+"""Brokers have all others that clients have, too; a file may be a broker's."""
 
 _NOT_ACTED_ON: Final = (
     "config.providers",
@@ -112,26 +43,26 @@ _MOST_TOLD: Final = 20
 def check_client_keys(properties: Mapping[str, str]) -> None:
     """Warn of what is not acted on. Raises CommandFailed."""
     for name in properties:
-        if name.startswith(_PROTECTING) and name not in _OF_CLIENTS and not _is_of_brokers(name):
+        if name.startswith(_PROTECTING) and not _is_known(name):
             raise CommandFailed(f"{_shown(name)} is no property of a client, and would protect nothing{_meant(name)}")
     ignored = [each for each in properties if each in _NOT_ACTED_ON or each.startswith(_FAMILY_NOT_ACTED_ON)]
     if ignored:
         warn(f"no effect in pykbroker's client: {', '.join(map(_shown, ignored[:_MOST_TOLD]))}")
 
 
-def _is_of_brokers(name: str) -> bool:
-    """Tell whether a file that a broker has, too, may have the key."""
+def _is_known(name: str) -> bool:
     from pykbroker.config import broker_keys
 
-    return name in broker_keys()
+    return name in _OF_CLIENTS_ALONE or name in broker_keys()
 
 
 def _meant(name: str) -> str:
     if name in _OF_OTHER_CLIENTS:
         return f": write {_OF_OTHER_CLIENTS[name]}"
+    from pykbroker.config import broker_keys
     from pykbroker.config.suggestions import did_you_mean
 
-    return did_you_mean(name, sorted(_OF_CLIENTS))
+    return did_you_mean(name, [*_OF_CLIENTS_ALONE, *(each for each in broker_keys() if each.startswith(_PROTECTING))])
 
 
 def _shown(name: str) -> str:

@@ -22,12 +22,14 @@ class ClusterLines(Protocol):
 
     def of_nodes(self, names: Sequence[str]) -> list[Callable[[str], None]]:
         """Return for each node what takes its lines."""
+        ...
 
     def tell(self, text: str) -> None:
         """Say a line of the command itself."""
 
     def words(self, line: str) -> str:
         """Return what a node's line says."""
+        ...
 
 
 class TextLines:
