@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -10,14 +12,22 @@ from pykbroker.client.cluster import Cluster
 from pykbroker.client.configs import Resource, ResourceType, alter_configs, describe_configs
 from pykbroker.client.groups import list_groups
 from pykbroker.client.topics import list_topics
-from pykbroker.protocol.config_source import ConfigSource
-from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 from pykbroker.quotas.entities import USER
 
 from .client_entities import ClientChange, ClientEntity, make, print_quotas, print_scram_users
 from .command import CommandFailed
 from .config_options import ENTITY_TYPES, ConfigOptions, EntityType
-from .output import Column, print_table, stdout_is_terminal
+from .described_configs import Rows, own_rows, print_rows, title_of
+from .meant_keys import warn_of_unknown, with_meant_keys
+
+if TYPE_CHECKING:
+    from pykbroker.config.texts import Kind
+
+_KINDS: Final[Mapping[ResourceType, Kind]] = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.BROKER: "broker",
+    ResourceType.GROUP: "group",
+}
 
 
 async def describe(cluster: Cluster, options: ConfigOptions) -> None:
@@ -29,7 +39,7 @@ async def describe(cluster: Cluster, options: ConfigOptions) -> None:
         return
     kind, name = entity
     for each in [name] if name is not None else await _all_names(cluster, kind):
-        await _describe(cluster, ENTITY_TYPES[kind], each, options.all_)
+        await _describe(cluster, ENTITY_TYPES[kind], each, options)
 
 
 async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange | None) -> None:
@@ -45,7 +55,12 @@ async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange |
     type_ = ENTITY_TYPES[kind]
     await _require_topic(cluster, type_, name)
     changes = options.changes
-    await alter_configs(cluster, Resource(type_.resource_type, name), changes.to_set(), changes.to_delete())
+    to_set, to_delete = changes.to_set(), changes.to_delete()
+    of_keys = _KINDS.get(type_.resource_type)
+    with nullcontext() if of_keys is None else with_meant_keys([*to_set, *to_delete], of_keys):
+        await alter_configs(cluster, Resource(type_.resource_type, name), to_set, to_delete)
+    if of_keys == "broker":
+        warn_of_unknown(to_set, of_keys)
     click.echo(f"Completed updating {_of(type_, name)}.")
 
 
@@ -66,41 +81,14 @@ async def _require_topic(cluster: Cluster, entity: EntityType, name: str) -> Non
         await cluster.topic(name)
 
 
-async def _describe(cluster: Cluster, entity: EntityType, name: str, everything: bool) -> None:
+async def _describe(cluster: Cluster, entity: EntityType, name: str, options: ConfigOptions) -> None:
     await _require_topic(cluster, entity, name)
-    rows = await describe_configs(cluster, Resource(entity.resource_type, name))
-    own_source = entity.own_source
-    if entity.resource_type is ResourceType.BROKER and not name:
-        own_source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    if not everything and own_source is not None:
-        rows = [row for row in rows if row.config_source == own_source]
-    if not name:
-        title = f"Default configs for {entity.singular}s in the cluster are:"
-    else:
-        title = f"{'All' if everything else 'Dynamic'} configs for {entity.singular} {name} are:"
-    click.echo(title)
-    if stdout_is_terminal():
-        columns = [Column("Name"), Column("Value"), Column("Source"), Column("Synonyms")]
-        cells = [[row.name, _value(row.value), _source(row.config_source), _synonyms(row)] for row in rows]
-        if rows:
-            print_table(columns, cells)
-        return
-    for row in rows:
-        sensitive = "true" if row.is_sensitive else "false"
-        click.echo(f"  {row.name}={_value(row.value)} sensitive={sensitive} synonyms={{{_synonyms(row)}}}")
+    rows: Rows = await describe_configs(cluster, Resource(entity.resource_type, name))
+    if not options.all_:
+        rows = own_rows(entity, name, rows)
+    click.echo(title_of(entity, name, everything=options.all_))
+    print_rows(rows, explain=options.explain)
 
 
 def _of(entity: EntityType, name: str) -> str:
     return f"config for {entity.singular} {name}" if name else f"default config for {entity.singular}s in the cluster"
-
-
-def _value(value: str | None) -> str:
-    return "null" if value is None else value
-
-
-def _source(source: int) -> str:
-    return ConfigSource(source).name if source in list(ConfigSource) else str(source)
-
-
-def _synonyms(row: DescribeConfigsResourceResult) -> str:
-    return ", ".join(f"{_source(one.source)}:{one.name}={_value(one.value)}" for one in row.synonyms)

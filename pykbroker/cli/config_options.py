@@ -108,6 +108,7 @@ class ConfigOptions:
     command_config: Path | None
     describe: bool
     all_: bool
+    explain: bool
     entity_types: tuple[str, ...]
     entity_names: tuple[str, ...]
     short: tuple[tuple[str, str], ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -38,6 +39,7 @@ class Resource:
     name: str
 
 
+_DOCUMENTATION_SINCE = 3
 _SET = 0
 _DELETE = 1
 MOST_TOPICS_AT_ONCE = 100
@@ -45,12 +47,21 @@ MOST_TOPICS_AT_ONCE = 100
 
 
 async def describe_configs(cluster: Cluster, resource: Resource) -> list[DescribeConfigsResourceResult]:
-    """Every config of the resource, by name, with its synonyms. Raises KafkaError."""
+    """Every config of the resource, by name, with its synonyms, and what it means where the broker tells that.
+
+    Raises KafkaError.
+    """
     asked = DescribeConfigsResource(resource_type=resource.type, resource_name=resource.name, configuration_keys=None)
+    node = await _node_for(cluster, resource)
+    connection = await cluster.retrying(
+        cluster.any_connection if node is None else partial(cluster.node_connection, node)
+    )
+    explains = connection.version_of(DescribeConfigsRequest) >= _DOCUMENTATION_SINCE
     response = await cluster.request(
-        DescribeConfigsRequest(resources=[asked], include_synonyms=True),
+        DescribeConfigsRequest(resources=[asked], include_synonyms=True, include_documentation=explains),
         DescribeConfigsResponse,
-        node=await _node_for(cluster, resource),
+        node=node,
+        at_most=None if explains else _DOCUMENTATION_SINCE - 1,
         verify=_check_described,
     )
     return _by_name(row for result in response.results for row in result.configs)
