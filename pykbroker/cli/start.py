@@ -267,7 +267,7 @@ def _announce(start: Start, ready: NodeReady, ctl: str) -> None:
     if start.has_text_log:
         from .next_steps import tell_next_steps
 
-        tell_next_steps(start, ready)
+        tell_next_steps(start, ready, start.web.console if start.web is not None else "")
     if start.is_ephemeral:
         from pykbroker.server.runtime.ephemeral_directories import sweep_in_background
 

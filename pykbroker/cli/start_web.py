@@ -73,6 +73,11 @@ class StartWeb:
             self.close()
             raise
 
+    @property
+    def console(self) -> str:
+        """Return where the console is, `HOST:PORT`; nothing where there is none."""
+        return self.address if self.has_console and self.address is not None else ""
+
     def close(self) -> None:
         """Close the sockets, of a node that did not come so far as to serve, too."""
         for server in self._servers:
