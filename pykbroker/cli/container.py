@@ -93,7 +93,7 @@ def _told(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 def _overrides(flags: Sequence[str]) -> dict[str, str]:
     """Check the flags, and return the properties among them. Raises CommandFailed."""
     from .start import command as start
-    from .start import key_values
+    from .start_config import key_values
 
     given = start.make_context("start", list(flags)).params
     if given["properties"] is not None:
@@ -145,7 +145,7 @@ def _prepare(node: NodeEnvironment, root: Path | None) -> BrokerConfig:
 def _config(node: NodeEnvironment) -> BrokerConfig:
     from pykbroker.config import BrokerConfig
 
-    from .start import DEFAULT_DATA_DIRECTORY
+    from .start_config import DEFAULT_DATA_DIRECTORY
 
     node.defaults.setdefault("log.dirs", DEFAULT_DATA_DIRECTORY)
     return BrokerConfig.load(node.file, node.properties, node.defaults)
