@@ -24,6 +24,8 @@ _COMMANDS = {
     "configs": "Describe and alter configurations.",
     "users": "Describe and alter the users who log in by SCRAM.",
     "acls": "Add, remove and list ACLs: who may do what.",
+    "perf": "Measure a cluster: produce, consume, latency.",
+    "top": "Show what a cluster does, live: throughput, lag, replicas, disks, requests.",
     "quotas": "Describe and alter quotas of users, clients and addresses.",
     "tokens": "Create, renew, expire and describe delegation tokens.",
     "ctl": "Control a running broker of tests: faults, time, the journal of its requests.",
