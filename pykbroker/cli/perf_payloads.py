@@ -13,12 +13,13 @@ LARGEST_RECORD_BYTES: Final = 104_857_600
 """`socket.request.max.bytes`: a broker takes no larger request unless it is told to."""
 _POOL_BYTES: Final = 1 << 20
 _LARGEST_FILE_BYTES: Final = 256 << 20
-_LETTERS: Final = bytes(range(ord("A"), ord("Z") + 1))
+_LETTERS: Final = bytes(ord("A") + number % 26 for number in range(256))
+"""The letter that stands for each byte."""
 
 
 def random_letters(size_bytes: int, rng: Random) -> Iterator[bytes]:
     """Payloads without an end: pieces of a megabyte of random letters, which compress as little as Kafka's do."""
-    pool = bytes(rng.choices(_LETTERS, k=_POOL_BYTES))
+    pool = rng.randbytes(_POOL_BYTES).translate(_LETTERS)
     pool *= 1 + size_bytes // _POOL_BYTES
     pool += pool[:size_bytes]
     position = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from time import perf_counter_ns
 import click
 import trio
 
+from pykbroker.client.errors import ClientError
 from pykbroker.client.producer import BUFFER_MEMORY_BYTES, Producer, open_producer
 from pykbroker.client.producer_transaction import ProducerTransaction, init_transactions
 
@@ -39,6 +41,7 @@ from .perf_sending import SUMMARY_COLUMNS, SendMeter
 from .produce import ProducerSettings
 
 TRANSACTION_DURATION_MS = 3_000
+ABORT_TIMEOUT_S = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,11 @@ async def _run(
                 on_done=meter.batch_done,
                 buffer_memory_bytes=whole_number(properties, "buffer.memory", BUFFER_MEMORY_BYTES),
             ) as producer:
-                await _measure(load, producer, transaction, meter, with_lines=not as_json)
+                try:
+                    await _measure(load, producer, transaction, meter, with_lines=not as_json)
+                except BaseException:
+                    await _abort(transaction)
+                    raise
 
     ending = await run_measurement(measure)
     meter.stop()
@@ -216,6 +223,13 @@ async def _measure(
     ):
         await _send(load, producer, transaction, meter)
         meter.stop()
+
+
+async def _abort(transaction: ProducerTransaction | None) -> None:
+    """Abort what a failure or a signal left open, as far as the cluster takes it: readers would wait for it."""
+    if transaction is not None:
+        with trio.move_on_after(ABORT_TIMEOUT_S, shield=True), suppress(ClientError):
+            await transaction.end(committed=False)
 
 
 async def _send(load: Load, producer: Producer, transaction: ProducerTransaction | None, meter: SendMeter) -> None:

@@ -108,7 +108,7 @@ class SendMeter:
         self.steady: SendStats | None = None
         self.is_started = False
         self.failed = 0
-        self._warmup_records = warmup_records
+        self._warmup_records = self._warmup_records_left = warmup_records
         self._under_way: dict[ProducerBatch, _UnderWay] = {}
 
     def start(self) -> None:
@@ -137,6 +137,12 @@ class SendMeter:
             under_way = self._under_way[batch] = _UnderWay()
         under_way.began_ns.append(began_ns)
         under_way.size_bytes += size_bytes
+        if self._warmup_records_left > 0:
+            self._warmup_records_left -= 1
+            under_way.warmup_records += 1
+            under_way.warmup_bytes += size_bytes
+        elif self._warmup_records and self.steady is None:
+            self.steady = SendStats(began_ns)
         if batch.done.is_set():
             self.batch_done(batch)
 
@@ -149,15 +155,18 @@ class SendMeter:
             return
         now_ns = perf_counter_ns()
         latencies_us = [(now_ns - began_ns) // 1000 for began_ns in under_way.began_ns]
-        if self.steady is None and self._warmup_records and self.total.records >= self._warmup_records:
-            self.steady = SendStats(now_ns)
-        elif self.steady is not None:
-            self.steady.add(latencies_us, under_way.size_bytes)
+        if self.steady is not None:
+            first = under_way.warmup_records
+            self.steady.add(latencies_us[first:], under_way.size_bytes - under_way.warmup_bytes)
         self.total.add(latencies_us, under_way.size_bytes)
         self.window.add(latencies_us, under_way.size_bytes)
 
 
 @dataclass(slots=True)
 class _UnderWay:
+    """Of one batch; its first records may belong to the warm-up."""
+
     began_ns: list[int] = field(default_factory=list)
     size_bytes: int = 0
+    warmup_records: int = 0
+    warmup_bytes: int = 0

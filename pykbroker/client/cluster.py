@@ -22,7 +22,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.security.sasl.credentials import Credentials
 
 from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
-from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
+from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, TimedOut, UnknownTopic, check
 from .metadata import ClusterMetadata, Node, TopicMetadata, from_response
 from .sasl import authenticate
 
@@ -134,7 +134,7 @@ class Cluster:
                 return await self._connection(host, port)
             except OSError as error:
                 failures.append(f"{host}:{port}: {_why(error)}")
-            except ConnectionLost as error:
+            except (ConnectionLost, TimedOut) as error:
                 failures.append(str(error))
         raise NoBrokerReachable(f"No broker can be reached ({'; '.join(failures)})", retriable=self._was_connected)
 
