@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .command import ClientGroup
 from .lazy_group import LazyGroup
 
 _COMMANDS = {
@@ -13,7 +14,11 @@ _COMMANDS = {
 }
 
 
-@click.group("perf", cls=LazyGroup, modules="pykbroker.cli.perf_", summaries=_COMMANDS)
+class PerfGroup(LazyGroup, ClientGroup):
+    """A group whose commands are imported when they are called, and whose errors are one line."""
+
+
+@click.group("perf", cls=PerfGroup, modules="pykbroker.cli.perf_", summaries=_COMMANDS)
 def command() -> None:
     """Measure a cluster, with the flags and lines of Kafka's kafka-*-perf-test tools.
 

@@ -39,7 +39,7 @@ from .perf_options import (
 )
 from .perf_receiving import TOTAL_HEADER, WINDOW_HEADER, ReceiveMeter
 from .perf_run import Ending, existing_topic, reporting, run_measurement
-from .topic_actions import topic_filter
+from .topic_filter import topic_filter
 
 EMPTY_POLL_PAUSE_S = 0.02
 """A fetch that waits for records would hold back those of other leaders, so that none waits."""

@@ -20,7 +20,7 @@ _BUCKETS: Final = ((40 - _BITS) << _BITS) + (1 << _BITS)
 
 
 class LatencyHistogram:
-    """Of microseconds. The mean and the maximum are exact."""
+    """A histogram of microseconds. The mean and the maximum are exact."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -51,7 +51,7 @@ class LatencyCommand(PerfCommand):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a record looks like; sizes in bytes. header_value_size: -1 for a header without a value."""
+    """The shape of a record; sizes in bytes. header_value_size: -1 for a header without a value."""
 
     size: int
     key_size: int

@@ -1,4 +1,4 @@
-"""What `pykbroker perf` writes: random letters, the lines of a file, or numbers."""
+"""Payloads that `pykbroker perf` writes: random letters, the lines of a file, or numbers."""
 
 from __future__ import annotations
 

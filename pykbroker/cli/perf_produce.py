@@ -46,7 +46,7 @@ ABORT_TIMEOUT_S = 2
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent. transaction_duration_ms: None without transactions."""
+    """The records that are sent, and how fast. transactional_id: None without transactions."""
 
     topic: str
     records: int

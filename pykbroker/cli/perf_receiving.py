@@ -1,4 +1,4 @@
-"""What a consumer's measurement has counted, and the lines and JSON that tell it."""
+"""The counts of a consumer's measurement, and the lines and JSON that tell them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _REDRAW_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a measurement ended. exit_code: of a signal, else 0."""
+    """The way a measurement ended. exit_code: of a signal, else 0."""
 
     exit_code: int = 0
     failure: ClientError | None = None
@@ -127,7 +127,7 @@ async def reporting(
 
 
 def _print(line: str, bar: Progress | None) -> None:
-    """Above the bar where both are on one terminal."""
+    """Print a line, above the bar where both are on one terminal."""
     if bar is not None and stdout_is_terminal():
         bar.console.print(line, markup=False, highlight=False)
     else:

@@ -1,4 +1,4 @@
-"""What a producer's measurement has counted, and the lines and JSON that tell it."""
+"""The counts of a producer's measurement, and the lines and JSON that tell them."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class SendMeter:
 
 @dataclass(slots=True)
 class _UnderWay:
-    """Of one batch; its first records may belong to the warm-up."""
+    """The records of one batch; the first ones may belong to the warm-up."""
 
     began_ns: list[int] = field(default_factory=list)
     size_bytes: int = 0

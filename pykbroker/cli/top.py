@@ -102,7 +102,7 @@ def command(
 
 
 def _is_screen() -> bool:
-    """Whether standard output is a terminal that can be drawn on."""
+    """Tell whether standard output is a terminal that can be drawn on."""
     if sys.stdout is None or not stdout_is_terminal():
         return False
     from rich.console import Console

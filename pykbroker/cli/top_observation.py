@@ -1,4 +1,4 @@
-"""What one look at a cluster finds: leaders and replicas, end offsets, sizes, committed offsets, disks.
+"""One look at a cluster: leaders and replicas, end offsets, sizes, committed offsets, disks.
 
 One look makes a bounded number of requests, however many topics there are: Metadata and DescribeQuorum to any broker,
 and to each broker ListOffsets, DescribeLogDirs, ListGroups, and an OffsetFetch for each hundred groups that it
@@ -68,7 +68,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerSeen:
-    """problem: why the broker could not be asked."""
+    """A broker of the metadata. problem: why it could not be asked."""
 
     node: Node
     problem: str | None = None
@@ -88,7 +88,7 @@ class LogDirSeen:
 
 @dataclass(frozen=True, slots=True)
 class GroupSeen:
-    """committed: None where the offsets could not be fetched."""
+    """A group that a broker lists. committed: None where the offsets could not be fetched."""
 
     name: str
     kind: str
@@ -98,7 +98,7 @@ class GroupSeen:
 
 @dataclass(slots=True)
 class Observation:
-    """controller_id: None where nobody tells. sizes: of the leaders' replicas."""
+    """The findings of one look. controller_id: None where nobody tells. sizes: of the leaders' replicas."""
 
     at_s: float
     cluster_id: str | None = None
@@ -119,17 +119,21 @@ async def observe(cluster: Cluster, limit_s: float) -> Observation:
     Raises ClientError where the metadata does not come.
     """
     seen = Observation(trio.current_time())
-    with trio.move_on_after(limit_s) as scope:
-        metadata = await cluster.refresh()
-        await _look_at_quorum(cluster, metadata, seen)
-    if scope.cancelled_caught:
-        raise TimedOut(f"No broker told the metadata of the cluster within {limit_s:g} s")
+    metadata = await _metadata(cluster, seen, limit_s)
     seen.cluster_id, seen.topics = metadata.cluster_id, metadata.topics
     async with trio.open_nursery() as nursery:
         for node in metadata.nodes.values():
             nursery.start_soon(_look_at_broker, cluster, node, seen, limit_s)
     seen.took_s = trio.current_time() - seen.at_s
     return seen
+
+
+async def _metadata(cluster: Cluster, seen: Observation, limit_s: float) -> ClusterMetadata:
+    with trio.move_on_after(limit_s):
+        metadata = await cluster.refresh()
+        await _look_at_quorum(cluster, metadata, seen)
+        return metadata
+    raise TimedOut(f"No broker told the metadata of the cluster within {limit_s:g} s")
 
 
 async def _look_at_quorum(cluster: Cluster, metadata: ClusterMetadata, seen: Observation) -> None:

@@ -1,4 +1,4 @@
-"""What two looks at a cluster say together: rates, lags, and partitions that want replicas.
+"""Two looks at a cluster together: rates, lags, and partitions that want replicas.
 
 A rate is known where the same partition of the same topic was seen in both looks. A topic that was created anew has
 other partitions under the old name (its id says so), and offsets that went back give no rate, never a negative one.
@@ -16,7 +16,7 @@ from .top_observation import LogDirSeen, Observation, Sample
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """records_per_s counts offsets, markers of transactions among them. size_bytes: of the leaders' replicas."""
+    """A topic. records_per_s counts offsets, markers of transactions as well. size_bytes: of the leaders' replicas."""
 
     name: str
     partitions: int
@@ -29,7 +29,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """lag: None where no offset is committed, or none may be read. is_partial: some ends are not known."""
+    """A group. lag: None where no offset is committed, or none may be read. is_partial: some ends are not known."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """leaders: the partitions that this broker leads. problem: why it could not be asked."""
+    """A broker. leaders: the partitions that this broker leads. problem: why it could not be asked."""
 
     node_id: int
     address: str
@@ -52,7 +52,10 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """down: ids of brokers that have replicas and are not in the metadata. interval_s: None without an earlier look."""
+    """A cluster at one time.
+
+    down: ids of brokers that have replicas and are not in the metadata. interval_s: None without an earlier look.
+    """
 
     cluster_id: str | None
     controller_id: int | None

@@ -42,7 +42,7 @@ class RequestRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestTotals:
-    """What one address told at one time: counts and percentiles by API."""
+    """The counts and percentiles by API that one address told at one time."""
 
     at_s: float
     counts: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class RequestTotals:
 
 @dataclass(frozen=True, slots=True)
 class RequestView:
-    """problems: a line for each address that told nothing."""
+    """The requests of all brokers. problems: a line for each address that told nothing."""
 
     rows: tuple[RequestRow, ...] = ()
     problems: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def _is_http(url: str) -> bool:
 
 
 class RequestMetrics:
-    """Asks the addresses again at each look, all at once, and keeps what they told the last time."""
+    """The addresses are asked again at each look, all at once; what they told the last time is kept."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
@@ -179,7 +179,7 @@ def _rows(before: dict[str, RequestTotals], now: dict[str, RequestTotals]) -> It
 
 
 def _rate(before: RequestTotals | None, now: RequestTotals, api: str) -> float | None:
-    """None for the first time, and where the broker has begun to count anew."""
+    """Requests a second; None for the first time, and where the broker has begun to count anew."""
     if before is None or now.at_s <= before.at_s:
         return None
     growth = now.counts.get(api, 0.0) - before.counts.get(api, 0.0)

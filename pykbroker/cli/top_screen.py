@@ -31,7 +31,7 @@ _KEYS: Final = "q quit  r records/s  b bytes/s  s size  n name  up/down scroll"
 
 
 class SortKey(Enum):
-    """What topics are sorted by; the value is the key to press."""
+    """The column that topics are sorted by; the value is the key to press."""
 
     RECORDS = "r"
     BYTES = "b"
@@ -41,7 +41,7 @@ class SortKey(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the user has chosen to see. first: the topic that stands on top of the table."""
+    """The choice of the user. first: the topic that stands on top of the table."""
 
     sort: SortKey = SortKey.RECORDS
     first: int = 0
@@ -81,7 +81,7 @@ _BROKERS: Final = (_Column("BROKER", _LEAST_NAME), _Column("LEADERS", 7), _Colum
 
 
 def screen_lines(snapshot: Snapshot, choice: Choice, width: int, height: int, interval_s: float) -> list[Text]:
-    """At most `height` lines of at most `width` cells."""
+    """Return at most `height` lines of at most `width` cells."""
     if width < 1 or height < 1:
         return []
     lines = [*_head(snapshot, interval_s), *_problems(snapshot, height)]

@@ -26,7 +26,7 @@ class Snapshot:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that is not as it should be, or not known: a line each, without control characters."""
+        """A line for each thing that is not as it should be, or not known, without control characters."""
         view = self.view
         lines = [] if self.failure is None else [self.failure]
         if view.down:
@@ -147,7 +147,7 @@ def request_cells(requests: RequestView) -> list[list[str]]:
 
 
 def lag_text(group: GroupRow) -> str:
-    """At least so much where some ends are not known."""
+    """The lag as text, with `>=` where some ends are not known."""
     if group.lag is None:
         return "-"
     return f">={group.lag}" if group.is_partial else str(group.lag)
@@ -164,7 +164,7 @@ def rate_text(per_s: float | None) -> str:
 
 
 def bytes_text(count: float | None) -> str:
-    """Of three digits, in powers of a thousand."""
+    """A size in three digits, in powers of a thousand."""
     if count is None:
         return "-"
     value, unit = float(count), _UNITS[0]
