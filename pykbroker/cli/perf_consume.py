@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import click
 import trio
@@ -24,18 +23,18 @@ from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_
 from pykbroker.client.topics import list_topics
 from pykbroker.protocol.topic_partition import TopicPartition
 
-from .command import DEFAULT_BOOTSTRAP_SERVER, CommandFailed, bootstrap_options, run
-from .connect import open_cluster, whole_number
+from .command import CommandFailed, run
+from .connect import whole_number
 from .output import Column, print_table, stdout_is_terminal
 from .perf_dates import DEFAULT_PATTERN, date_text
 from .perf_options import (
     MOST_RECORDS,
     PerfCommand,
-    client_properties,
+    Target,
     interval_option,
     json_option,
     print_metrics_option,
-    properties_options,
+    target_options,
 )
 from .perf_receiving import TOTAL_HEADER, WINDOW_HEADER, ReceiveMeter
 from .perf_run import Ending, existing_topic, reporting, run_measurement
@@ -79,8 +78,7 @@ Examples:
   pykbroker perf consume --topic t --messages 1000000 --show-detailed-stats --reporting-interval 1000
   pykbroker perf consume --topic t --messages 1000000 --group perf --timeout 5000 --json""",
 )
-@bootstrap_options
-@properties_options
+@target_options
 @click.option("--topic", metavar="NAME", help="The topic to read.")
 @click.option("--include", metavar="REGEX", help="Read every topic whose whole name matches.")
 @click.option(
@@ -118,10 +116,7 @@ Examples:
 @print_metrics_option
 @json_option
 def command(
-    bootstrap_server: str,
-    command_config: Path | None,
-    older_config: Path | None,
-    given_properties: tuple[str, ...],
+    target: Target,
     topic: str | None,
     include: str | None,
     messages: int,
@@ -141,7 +136,7 @@ def command(
 
     The lines are those of Kafka's tool. A failure of the cluster or a signal ends the run with the results so far.
     """
-    properties = client_properties(command_config, older_config, given_properties)
+    properties = target.properties
     if (topic is None) == (include is None):
         raise CommandFailed("Exactly one of the following arguments is required: --topic, --include")
     level = properties.get("isolation.level", "read_uncommitted")
@@ -162,17 +157,12 @@ def command(
         shows_details=show_detailed_stats and not as_json,
         hides_header=hide_header or as_json,
     )
-    server = bootstrap_server
-    if server == DEFAULT_BOOTSTRAP_SERVER:
-        server = properties.get("bootstrap.servers", server)
-    run(_run, reading, ReceiveMeter(date_format), properties, server, as_json)
+    run(_run, reading, ReceiveMeter(date_format), target, as_json)
 
 
-async def _run(
-    reading: Reading, meter: ReceiveMeter, properties: dict[str, str], bootstrap_server: str, as_json: bool
-) -> None:
+async def _run(reading: Reading, meter: ReceiveMeter, target: Target, as_json: bool) -> None:
     async def measure() -> None:
-        async with open_cluster(bootstrap_server, properties, client_id="perf-consumer-client") as cluster:
+        async with target.open("perf-consumer-client") as cluster:
             topics = await _topics(cluster, reading)
             if not reading.hides_header:
                 click.echo(WINDOW_HEADER if reading.shows_details else TOTAL_HEADER)

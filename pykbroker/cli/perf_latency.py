@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from time import perf_counter_ns
 from typing import Final
@@ -22,11 +21,10 @@ from pykbroker.client.offsets import LATEST_TIMESTAMP
 from pykbroker.client.producer import Producer, open_producer
 from pykbroker.protocol.topic_partition import TopicPartition
 
-from .command import DEFAULT_BOOTSTRAP_SERVER, CommandFailed, bootstrap_options, run
-from .connect import open_cluster
+from .command import CommandFailed, run
 from .output import Column, print_table, stdout_is_terminal
 from .perf_histogram import LatencyHistogram
-from .perf_options import MOST_RECORDS, PerfCommand, client_properties, json_option, properties_options
+from .perf_options import MOST_RECORDS, PerfCommand, Target, json_option, target_options
 from .perf_payloads import LARGEST_RECORD_BYTES, random_letters
 from .perf_run import Ending, existing_topic, reporting, run_measurement
 from .perf_sending import PERCENTILES, latencies_json
@@ -68,8 +66,7 @@ Examples:
   pykbroker perf latency --topic t --num-records 10000
   pykbroker perf latency --topic t --num-records 10000 --acks 1 --size 1000 --json""",
 )
-@bootstrap_options
-@properties_options
+@target_options
 @click.option("--topic", required=True, metavar="NAME", help="The topic to write to and to read. It must exist.")
 @click.option("--num-records", type=click.IntRange(1, MOST_RECORDS), required=True, metavar="N", help="How many.")
 @click.option("--acks", "--producer-acks", "acks", type=click.Choice(["all", "-1", "1"]), help="Default: all.")
@@ -101,10 +98,7 @@ Examples:
 )
 @json_option
 def command(
-    bootstrap_server: str,
-    command_config: Path | None,
-    older_config: Path | None,
-    given_properties: tuple[str, ...],
+    target: Target,
     topic: str,
     num_records: int,
     acks: str | None,
@@ -119,17 +113,14 @@ def command(
 
     The lines are those of Kafka's tool. A failure of the cluster or a signal ends the run with the results so far.
     """
-    properties = client_properties(command_config, older_config, given_properties)
+    properties = target.properties
     if acks is not None:
         properties["acks"] = acks
     settings = ProducerSettings.from_properties(properties)
     if settings.acks == 0:
         raise CommandFailed("Latency testing requires synchronous acknowledgement. Please use 1 or all")
     shape = Shape(size, record_key_size, num_headers, record_header_key_size, record_header_size)
-    server = bootstrap_server
-    if server == DEFAULT_BOOTSTRAP_SERVER:
-        server = properties.get("bootstrap.servers", server)
-    run(_run, topic, num_records, shape, settings, properties, server, as_json)
+    run(_run, topic, num_records, shape, settings, target, as_json)
 
 
 async def _run(
@@ -137,16 +128,15 @@ async def _run(
     num_records: int,
     shape: Shape,
     settings: ProducerSettings,
-    properties: dict[str, str],
-    bootstrap_server: str,
+    target: Target,
     as_json: bool,
 ) -> None:
     latencies = LatencyHistogram()
 
     async def measure() -> None:
         async with (
-            open_cluster(bootstrap_server, properties, client_id="perf-latency-producer") as sending,
-            open_cluster(bootstrap_server, properties, client_id="perf-latency-consumer") as receiving,
+            target.open("perf-latency-producer") as sending,
+            target.open("perf-latency-consumer") as receiving,
         ):
             await existing_topic(sending, topic)
             consumer = Consumer(receiving, reset_to=None)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import click
 
-from .command import ClientCommand, CommandFailed, key_values
-from .connect import read_client_properties
+from .command import DEFAULT_BOOTSTRAP_SERVER, ClientCommand, CommandFailed, bootstrap_options, key_values
+from .connect import open_cluster, read_client_properties
+
+if TYPE_CHECKING:
+    from pykbroker.client.cluster import Cluster
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,31 +62,55 @@ def number_between(
     return convert
 
 
-def properties_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Kafka's ways to give settings of a client, as the arguments `older_config` and `given_properties`."""
-    function = click.option(
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster to measure, and the settings of the client, by Kafka's names."""
+
+    bootstrap_server: str
+    properties: dict[str, str]
+
+    def open(self, client_id: str) -> Cluster:
+        """An async context manager."""
+        return open_cluster(self.bootstrap_server, self.properties, client_id=client_id)
+
+
+def target_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Kafka's ways to name a cluster and to give settings of a client, as the argument `target`."""
+
+    @wraps(function)
+    def with_target(
+        bootstrap_server: str,
+        command_config: Path | None,
+        older_config: Path | None,
+        given_properties: tuple[str, ...],
+        **options: Any,
+    ) -> None:
+        if command_config is not None and older_config is not None:
+            raise CommandFailed("Only one of --command-config and its older name can be specified")
+        properties = read_client_properties(command_config or older_config)
+        properties |= key_values(given_properties, "--command-property")
+        if bootstrap_server == DEFAULT_BOOTSTRAP_SERVER:
+            bootstrap_server = properties.get("bootstrap.servers", bootstrap_server)
+        function(target=Target(bootstrap_server, properties), **options)
+
+    decorated: Callable[..., None] = with_target
+    decorated = click.option(
         "--producer.config",
         "--consumer.config",
         "older_config",
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="The older name of --command-config.",
-    )(function)
-    return click.option(
+    )(decorated)
+    decorated = click.option(
         "--command-property",
         "--producer-props",
         "given_properties",
         multiple=True,
         metavar="K=V",
         help="Settings of the client, which take precedence over those of the file.",
-    )(function)
-
-
-def client_properties(command_config: Path | None, older_config: Path | None, given: tuple[str, ...]) -> dict[str, str]:
-    """The settings of all of them together. Raises CommandFailed."""
-    if command_config is not None and older_config is not None:
-        raise CommandFailed("Only one of --command-config and its older name can be specified")
-    return {**read_client_properties(command_config or older_config), **key_values(given, "--command-property")}
+    )(decorated)
+    return bootstrap_options(decorated)
 
 
 def json_option(function: Callable[P, T]) -> Callable[P, T]:

@@ -22,18 +22,18 @@ from pykbroker.client.errors import ClientError
 from pykbroker.client.producer import BUFFER_MEMORY_BYTES, Producer, open_producer
 from pykbroker.client.producer_transaction import ProducerTransaction, init_transactions
 
-from .command import DEFAULT_BOOTSTRAP_SERVER, CommandFailed, bootstrap_options, run
-from .connect import open_cluster, whole_number
+from .command import CommandFailed, run
+from .connect import whole_number
 from .output import print_table, stdout_is_terminal
 from .perf_options import (
     MOST_RECORDS,
     PerfCommand,
-    client_properties,
+    Target,
     interval_option,
     json_option,
     number_between,
     print_metrics_option,
-    properties_options,
+    target_options,
 )
 from .perf_payloads import LARGEST_RECORD_BYTES, lines_of, monotonic, random_letters
 from .perf_run import Ending, Pace, existing_topic, reporting, run_measurement
@@ -68,8 +68,7 @@ Examples:
       --command-property acks=all linger.ms=5 compression.type=zstd --json
   pykbroker perf produce --topic t --num-records 100000 --payload-file lines.txt --transactional-id perf""",
 )
-@bootstrap_options
-@properties_options
+@target_options
 @click.option("--topic", required=True, metavar="NAME", help="The topic to write to. It must exist.")
 @click.option(
     "--num-records",
@@ -110,10 +109,7 @@ Examples:
 @print_metrics_option
 @json_option
 def command(
-    bootstrap_server: str,
-    command_config: Path | None,
-    older_config: Path | None,
-    given_properties: tuple[str, ...],
+    target: Target,
     topic: str,
     num_records: int,
     record_size: int | None,
@@ -132,7 +128,7 @@ def command(
 
     The last line is that of Kafka's tool. A failure of the cluster or a signal ends the run with the results so far.
     """
-    properties = client_properties(command_config, older_config, given_properties)
+    properties = target.properties
     if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
         raise CommandFailed("Exactly one of --record-size, --payload-file and --payload-monotonic must be given")
     if warmup_records >= num_records:
@@ -152,10 +148,7 @@ def command(
         transaction_duration_ms=transaction_duration_ms or TRANSACTION_DURATION_MS,
     )
     settings = ProducerSettings.from_properties(properties)
-    server = bootstrap_server
-    if server == DEFAULT_BOOTSTRAP_SERVER:
-        server = properties.get("bootstrap.servers", server)
-    run(_run, load, settings, properties, server, as_json)
+    run(_run, load, settings, target, as_json)
 
 
 def _payloads(record_size: int | None, payload_file: Path | None, delimiter: str) -> Iterator[bytes]:
@@ -167,17 +160,15 @@ def _payloads(record_size: int | None, payload_file: Path | None, delimiter: str
     return monotonic()
 
 
-async def _run(
-    load: Load, settings: ProducerSettings, properties: dict[str, str], bootstrap_server: str, as_json: bool
-) -> None:
+async def _run(load: Load, settings: ProducerSettings, target: Target, as_json: bool) -> None:
     meter = SendMeter(load.warmup_records)
 
     async def measure() -> None:
-        async with open_cluster(bootstrap_server, properties, client_id="perf-producer-client") as cluster:
+        async with target.open("perf-producer-client") as cluster:
             await existing_topic(cluster, load.topic)
             transaction = None
             if load.transactional_id is not None:
-                timeout_ms = whole_number(properties, "transaction.timeout.ms", 60_000)
+                timeout_ms = whole_number(target.properties, "transaction.timeout.ms", 60_000)
                 transaction = await init_transactions(cluster, load.transactional_id, timeout_ms)
             async with open_producer(
                 cluster,
@@ -190,7 +181,7 @@ async def _run(
                 transaction=transaction,
                 allow_auto_topic_creation=False,
                 on_done=meter.batch_done,
-                buffer_memory_bytes=whole_number(properties, "buffer.memory", BUFFER_MEMORY_BYTES),
+                buffer_memory_bytes=whole_number(target.properties, "buffer.memory", BUFFER_MEMORY_BYTES),
             ) as producer:
                 try:
                     await _measure(load, producer, transaction, meter, with_lines=not as_json)

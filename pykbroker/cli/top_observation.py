@@ -2,7 +2,7 @@
 
 One look makes a bounded number of requests, however many topics there are: Metadata and DescribeQuorum to any broker,
 and to each broker ListOffsets, DescribeLogDirs, ListGroups, and an OffsetFetch for each hundred groups that it
-coordinates. What a broker does not answer, or must not tell this user, stands in `missing`.
+coordinates, up to `MOST_GROUPS`. What a broker does not answer, or must not tell this user, stands in `missing`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import trio
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.connection import Connection
-from pykbroker.client.errors import ClientError, TimedOut, check, code_of
+from pykbroker.client.errors import ClientError, KafkaError, TimedOut, check, code_of
 from pykbroker.client.group_offsets import MOST_GROUPS_AT_ONCE, NAMES_TOPICS_UNTIL
 from pykbroker.client.metadata import ClusterMetadata, Node, TopicMetadata
 from pykbroker.client.offsets import LATEST_TIMESTAMP
@@ -51,6 +51,9 @@ _METADATA_TOPIC: Final = "__cluster_metadata"
 _SEVERAL_GROUPS_SINCE: Final = 8
 _WITHOUT_OFFSETS: Final = ("share",)
 """Types of groups that commit none."""
+_EMPTY: Final = "Empty"
+MOST_GROUPS: Final = 1_000
+"""Whose offsets are fetched from one broker in one look."""
 _MOVING: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -166,6 +169,9 @@ async def _look_at_broker(cluster: Cluster, node: Node, seen: Observation, limit
         for name, look in (("end offsets", _ends), ("log dirs", _log_dirs), ("groups", _groups)):
             try:
                 await look(connection, node, seen)
+            except KafkaError as error:
+                # What this user may not ask is the same at all brokers.
+                seen.missing[f"{name}: {error}"] += 1
             except ClientError as error:
                 seen.missing[f"{name} of broker {node.node_id}: {error}"] += 1
                 if connection.is_closed:
@@ -228,7 +234,12 @@ async def _groups(connection: Connection, node: Node, seen: Observation) -> None
     check(response.error_code)
     for listed in response.groups:
         seen.groups[listed.group_id] = _group(listed)
-    names = [each.group_id for each in response.groups if each.group_type not in _WITHOUT_OFFSETS]
+    committing = [each for each in response.groups if each.group_type not in _WITHOUT_OFFSETS]
+    # Those that have members go first.
+    committing.sort(key=lambda each: (each.group_state == _EMPTY, each.group_id))
+    names = [each.group_id for each in committing[:MOST_GROUPS]]
+    if len(names) < len(committing):
+        seen.missing[f"lag: told of {len(names)} of {len(committing)} groups of broker {node.node_id}"] += 1
     if not names:
         return
     version = connection.version_of(OffsetFetchRequest, NAMES_TOPICS_UNTIL)

@@ -6,6 +6,7 @@ those that JMX exporters give to the MBeans `kafka.network:type=RequestMetrics`,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -149,7 +150,7 @@ def totals_of(text: str, at_s: float) -> RequestTotals:
 
 def _take(sample: MetricSample, totals: RequestTotals) -> None:
     api = sample.labels.get("request") or sample.labels.get("api")
-    if not api:
+    if not api or not math.isfinite(sample.value):
         return
     if _COUNT.fullmatch(sample.name):
         # Counts of an API's versions stand apart.
@@ -157,7 +158,7 @@ def _take(sample: MetricSample, totals: RequestTotals) -> None:
         return
     unit = _TIME.fullmatch(sample.name)
     quantile = sample.labels.get("quantile")
-    if unit is None or quantile is None or sample.value != sample.value:
+    if unit is None or quantile is None:
         return
     value_ms = sample.value * 1000 if unit[1] == "seconds" else sample.value
     for quantiles, values in ((_MEDIAN, totals.p50_ms), (_P99, totals.p99_ms)):

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from rich.cells import set_cell_size
 from rich.text import Text
 
+from .listing import printable
 from .top_rates import ClusterView, GroupRow, TopicRow
 from .top_text import (
     Snapshot,
@@ -116,7 +117,7 @@ def _head(snapshot: Snapshot, interval_s: float) -> list[Text]:
     )
     controller = "?" if view.controller_id is None else str(view.controller_id)
     first = Text(f"{clock} every {interval_s:g} s  {counted(len(view.brokers), 'broker')}  controller {controller}  ")
-    return [first.append(f"cluster {view.cluster_id or '?'}", "dim"), totals]
+    return [first.append(f"cluster {printable(view.cluster_id or '?')}", "dim"), totals]
 
 
 def _problems(snapshot: Snapshot, height: int) -> list[Text]:
