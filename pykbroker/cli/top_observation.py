@@ -17,7 +17,7 @@ import trio
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.connection import Connection
 from pykbroker.client.errors import ClientError, KafkaError, TimedOut, check, code_of
-from pykbroker.client.group_offsets import MOST_GROUPS_AT_ONCE, NAMES_TOPICS_UNTIL
+from pykbroker.client.group_offsets import MOST_GROUPS_AT_ONCE, NAMES_TOPICS_UNTIL, SEVERAL_GROUPS_SINCE
 from pykbroker.client.metadata import ClusterMetadata, Node, TopicMetadata
 from pykbroker.client.offsets import LATEST_TIMESTAMP
 from pykbroker.protocol.api_keys import ApiKey
@@ -48,7 +48,6 @@ from pykbroker.protocol.messages.quorum import (
 from pykbroker.protocol.topic_partition import TopicPartition
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
-_SEVERAL_GROUPS_SINCE: Final = 8
 _WITHOUT_OFFSETS: Final = ("share",)
 """Types of groups that commit none."""
 _EMPTY: Final = "Empty"
@@ -243,7 +242,7 @@ async def _groups(connection: Connection, node: Node, seen: Observation) -> None
     if not names:
         return
     version = connection.version_of(OffsetFetchRequest, NAMES_TOPICS_UNTIL)
-    if version < _SEVERAL_GROUPS_SINCE:
+    if version < SEVERAL_GROUPS_SINCE:
         seen.missing["lag: the broker tells the offsets of one group at a time (older than Kafka 3.0)"] += 1
         return
     for first in range(0, len(names), MOST_GROUPS_AT_ONCE):

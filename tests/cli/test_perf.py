@@ -86,6 +86,33 @@ def start_perf(bootstrap: str) -> Iterator[Callable[..., subprocess.Popen[str]]]
         process.communicate()
 
 
+@pytest.fixture
+def child(place: Place) -> Iterator[Callable[..., str]]:  # noqa: F811
+    """`child("--as", "2.1")` starts a broker as a process, and returns its address."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*flags: str) -> str:
+        broker = place.start(*flags)
+        started.append(broker)
+        assert broker.stdout is not None
+        ready = READY.fullmatch(broker.stdout.readline())
+        assert ready
+        return ready[1].split("//")[1].strip()
+
+    yield start
+    place.kill_all()
+    for broker in started:
+        broker.communicate()
+
+
+def _wait_until_records_are_sent(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    line = "0 records"
+    while line.startswith("0 records"):
+        line = process.stdout.readline()
+    assert ON_THE_WAY.fullmatch(line.strip())
+
+
 async def _create(bootstrap: str, topic: str) -> None:
     async with Cluster(parse_bootstrap_servers(bootstrap)) as cluster:
         await create_topic(cluster, topic, partitions=3)
@@ -225,11 +252,9 @@ def test_a_transaction_that_a_signal_interrupts_is_aborted(
 ) -> None:
     flags = "--throughput 100 --transactional-id interrupted --transaction-duration-ms 100000 --reporting-interval 100"
     process = start_perf(f"produce --topic {made} --num-records 100000 --record-size 10 {flags}")
-    assert process.stdout is not None
-    assert ON_THE_WAY.fullmatch(process.stdout.readline().strip())
+    _wait_until_records_are_sent(process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(TIMEOUT_S) == 143
-    process.stdout.close()
     perf(f"produce --topic {made} --num-records 1 --payload-monotonic")
     [record] = _records(bootstrap, made, 1, READ_COMMITTED)
     assert record.value == b"0"
@@ -287,27 +312,35 @@ def test_a_broker_out_of_reach_is_one_line(made: str) -> None:
     assert result.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"
 
 
+def test_a_broker_of_an_older_release_is_measured_with_all_of_it(start_perf: Start, child: Callable[..., str]) -> None:
+    server = child("--as", "2.1")
+    trio.run(_create, server, "t")
+    for flags in (
+        "produce --num-records 300 --record-size 10 --transactional-id x --transaction-duration-ms 1",
+        "consume --num-records 100 --group g",
+        "consume --num-records 200 --group g",
+        "latency --num-records 3",
+    ):
+        out, err = start_perf(f"{flags} --topic t --json", server).communicate(timeout=TIMEOUT_S)
+        assert err == ""
+        assert json.loads(out)["records"] == int(flags.split()[2])
+
+
 def test_a_broker_that_vanishes_ends_the_run_with_the_results_so_far(
     start_perf: Start,
+    child: Callable[..., str],
     place: Place,  # noqa: F811
 ) -> None:
-    broker = place.start()
-    assert broker.stdout is not None
-    ready = READY.fullmatch(broker.stdout.readline())
-    assert ready
-    server = ready[1].split("//")[1].strip()
+    server = child()
     trio.run(_create, server, "t")
     process = start_perf(
         "produce --topic t --num-records 1000000 --record-size 10 --throughput 1000 --reporting-interval 100 "
         "--command-property delivery.timeout.ms=500",
         server,
     )
-    assert process.stdout is not None
-    assert ON_THE_WAY.fullmatch(process.stdout.readline().strip())
-    broker.kill()
+    _wait_until_records_are_sent(process)
+    place.kill_all()
     out, err = process.communicate(timeout=TIMEOUT_S)
-    broker.wait(TIMEOUT_S)
-    broker.stdout.close()
     assert process.returncode == 1
     found = SENT.fullmatch(out.splitlines()[-1])
     assert found, out
@@ -321,8 +354,7 @@ def test_a_signal_ends_a_measurement_with_the_results_so_far(
 ) -> None:
     flags = "--num-records 1000000 --record-size 10 --throughput 1000 --reporting-interval 100"
     process = start_perf(f"produce --topic {made} {flags}")
-    assert process.stdout is not None
-    assert ON_THE_WAY.fullmatch(process.stdout.readline().strip())
+    _wait_until_records_are_sent(process)
     process.send_signal(number)
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, err) == (128 + number, "")
