@@ -130,7 +130,7 @@ async def look_again(
                 raise
             latest = replace(latest, failure=f"not seen since {latest.at:%H:%M:%S} UTC: {one_line(error)}")
         else:
-            requests = await metrics.look(_LIMIT_S)
+            requests = await metrics.look(_LIMIT_S, now.cluster_id)
             took_s = trio.current_time() - began
             latest = Snapshot(now_utc(), view_of(before, now), requests, notes=_slowness(took_s, interval_s))
             before = now

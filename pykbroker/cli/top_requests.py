@@ -1,7 +1,9 @@
 """Requests and their latency, as brokers tell them at their `/metrics`, in Prometheus' text format.
 
 The parser is that of the official client library; without it, or without an address, a line says so. The names are
-those that JMX exporters give to the MBeans `kafka.network:type=RequestMetrics`, here and on Apache Kafka.
+those of `docs/metrics.md`, and those that JMX exporters give to the same MBeans (`kafka.network:type=RequestMetrics`)
+of Apache Kafka. Latencies are of the last interval where there are buckets to count in; quantiles that are ready are of
+whatever time the exporter takes.
 """
 
 from __future__ import annotations
@@ -25,15 +27,14 @@ DEFAULT_URL: Final = "http://127.0.0.1:9480/metrics"
 _LARGEST_ANSWER_BYTES: Final = 32 << 20
 _LONGEST_REASON: Final = 200
 _LOOPBACK: Final = ("127.", "localhost", "[::1]", "::1")
-_COUNT: Final = re.compile(r"kafka_network_requestmetrics_requests_?per_?sec(_total|_count)?")
-_TIME: Final = re.compile(r"kafka_network_requestmetrics_total_?time_?(ms|seconds)")
-_MEDIAN: Final = ("0.5", "0.50")
-_P99: Final = ("0.99",)
+_COUNT: Final = re.compile(r"kafka_network_requestmetrics_requests(_?per_?sec)?(_total|_count)?")
+_TIME: Final = re.compile(r"kafka_network_requestmetrics_total_?time_?ms(_bucket)?")
+_BUILD: Final = "pykbroker_build_info"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """One API. Rates are of all brokers together, percentiles those of the slowest broker."""
+    """One API. Rates are of all brokers together."""
 
     api: str
     per_s: float | None
@@ -41,14 +42,19 @@ class RequestRow:
     p99_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
+Buckets = dict[float, float]
+"""Counts of requests that took no longer, by milliseconds."""
+
+
+@dataclass(slots=True)
 class RequestTotals:
-    """The counts and percentiles by API that one address told at one time."""
+    """The counts and latencies by API that one address told at one time. cluster_id: None where it does not tell."""
 
     at_s: float
+    cluster_id: str | None = None
     counts: dict[str, float] = field(default_factory=dict)
-    p50_ms: dict[str, float] = field(default_factory=dict)
-    p99_ms: dict[str, float] = field(default_factory=dict)
+    buckets: dict[str, Buckets] = field(default_factory=dict)
+    quantiles_ms: dict[tuple[str, float], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,8 @@ class RequestMetrics:
         self._urls = urls
         self._before: dict[str, RequestTotals] = {}
 
-    async def look(self, limit_s: float) -> RequestView:
+    async def look(self, limit_s: float, cluster_id: str | None) -> RequestView:
+        """Return the requests of this cluster; an address of another one tells nothing."""
         if not self._urls:
             return RequestView(problems=("requests: no metrics URL (--metrics-url)",))
         try:
@@ -97,6 +104,10 @@ class RequestMetrics:
         async with trio.open_nursery() as nursery:
             for url in self._urls:
                 nursery.start_soon(self._ask, url, limit_s, found, problems)
+        for url, totals in list(found.items()):
+            if None not in (totals.cluster_id, cluster_id) and totals.cluster_id != cluster_id:
+                problems.append(f"requests: {url} is of another cluster, {totals.cluster_id}")
+                del found[url]
         rows = tuple(_rows(self._before, found))
         self._before = found
         return RequestView(rows, tuple(sorted(problems)))
@@ -142,41 +153,69 @@ def totals_of(text: str, at_s: float) -> RequestTotals:
 
     totals = RequestTotals(at_s)
     for family in text_string_to_metric_families(text):
-        if family.name.startswith("kafka_network_requestmetrics_"):
+        if family.name == _BUILD:
+            totals.cluster_id = next((each.labels.get("cluster_id") for each in family.samples), None)
+        elif family.name.startswith("kafka_network_requestmetrics_"):
             for sample in family.samples:
                 _take(sample, totals)
     return totals
 
 
 def _take(sample: MetricSample, totals: RequestTotals) -> None:
-    api = sample.labels.get("request") or sample.labels.get("api")
+    api = sample.labels.get("request")
     if not api or not math.isfinite(sample.value):
         return
     if _COUNT.fullmatch(sample.name):
         # Counts of an API's versions stand apart.
         totals.counts[api] = totals.counts.get(api, 0.0) + sample.value
         return
-    unit = _TIME.fullmatch(sample.name)
-    quantile = sample.labels.get("quantile")
-    if unit is None or quantile is None:
+    time = _TIME.fullmatch(sample.name)
+    bound = sample.labels.get("le" if time is not None and time[1] else "quantile")
+    if time is None or bound is None:
         return
-    value_ms = sample.value * 1000 if unit[1] == "seconds" else sample.value
-    for quantiles, values in ((_MEDIAN, totals.p50_ms), (_P99, totals.p99_ms)):
-        if quantile in quantiles:
-            values[api] = max(value_ms, values.get(api, 0.0))
+    if time[1]:
+        totals.buckets.setdefault(api, {})[float(bound)] = sample.value
+    else:
+        totals.quantiles_ms[api, float(bound)] = sample.value
 
 
 def _rows(before: dict[str, RequestTotals], now: dict[str, RequestTotals]) -> Iterable[RequestRow]:
-    apis = {api for totals in now.values() for api in (*totals.counts, *totals.p99_ms)}
-    for api in sorted(apis):
+    for api in sorted({api for totals in now.values() for api in totals.counts}):
         rates = [_rate(before.get(url), totals, api) for url, totals in now.items()]
         known = [each for each in rates if each is not None]
+        buckets = _sum([_grown(before.get(url), totals, api) for url, totals in now.items()])
         yield RequestRow(
-            api,
-            sum(known) if known else None,
-            max((each.p50_ms[api] for each in now.values() if api in each.p50_ms), default=None),
-            max((each.p99_ms[api] for each in now.values() if api in each.p99_ms), default=None),
+            api, sum(known) if known else None, _quantile(0.5, api, buckets, now), _quantile(0.99, api, buckets, now)
         )
+
+
+def _grown(before: RequestTotals | None, now: RequestTotals, api: str) -> Buckets:
+    """Return what came into the buckets since the last look; all that is in them where the broker began anew."""
+    earlier = {} if before is None else before.buckets.get(api, {})
+    later = now.buckets.get(api, {})
+    grown = {bound: count - earlier.get(bound, 0.0) for bound, count in later.items()}
+    return later if any(each < 0 for each in grown.values()) else grown
+
+
+def _sum(all_buckets: Iterable[Buckets]) -> Buckets:
+    total: Buckets = {}
+    for buckets in all_buckets:
+        for bound, count in buckets.items():
+            total[bound] = total.get(bound, 0.0) + count
+    return total
+
+
+def _quantile(quantile: float, api: str, buckets: Buckets, now: dict[str, RequestTotals]) -> float | None:
+    """Return the upper bound of the bucket that the quantile is in, or the largest quantile that a broker gives."""
+    ready = [each.quantiles_ms[api, quantile] for each in now.values() if (api, quantile) in each.quantiles_ms]
+    if not buckets:
+        return max(ready, default=None)
+    rank = quantile * max(buckets.values())
+    bounds = [bound for bound, count in sorted(buckets.items()) if count >= rank]
+    if rank <= 0 or not bounds:
+        return None
+    finite = [bound for bound in buckets if math.isfinite(bound)]
+    return bounds[0] if math.isfinite(bounds[0]) else max(finite, default=None)
 
 
 def _rate(before: RequestTotals | None, now: RequestTotals, api: str) -> float | None:

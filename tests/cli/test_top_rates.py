@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import pytest
+import trio
 
+from pykbroker.cli import top_requests
 from pykbroker.cli.command import CommandFailed
 from pykbroker.cli.top_observation import BrokerSeen, GroupSeen, LogDirSeen, Observation, Sample
 from pykbroker.cli.top_rates import ClusterView, TopicRow, view_of
-from pykbroker.cli.top_requests import DEFAULT_URL, RequestView, metrics_urls, totals_of
+from pykbroker.cli.top_requests import DEFAULT_URL, RequestMetrics, RequestView, metrics_urls, totals_of
 from pykbroker.cli.top_screen import Choice, SortKey, screen_lines
 from pykbroker.cli.top_text import Snapshot, bytes_text, lag_text
 from pykbroker.client.metadata import Node, PartitionMetadata, TopicMetadata
@@ -200,24 +202,85 @@ def test_bytes_have_three_digits(count: int | None, text: str) -> None:
 
 
 METRICS = """\
-# TYPE kafka_network_requestmetrics_requestspersec_total counter
-kafka_network_requestmetrics_requestspersec_total{request="Produce",version="11"} 100
-kafka_network_requestmetrics_requestspersec_total{request="Produce",version="12"} 20
-kafka_network_requestmetrics_requestspersec_total{request="Fetch",version="17"} 7
-# TYPE kafka_network_requestmetrics_totaltimems summary
-kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.5"} 1.5
-kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 20
-kafka_network_requestmetrics_totaltimems{request="Fetch",quantile="0.99"} NaN
+# TYPE kafka_network_requestmetrics_requests_total counter
+kafka_network_requestmetrics_requests_total{request="Produce",version="11"} 100
+kafka_network_requestmetrics_requests_total{request="Produce",version="12"} 20
+kafka_network_requestmetrics_requests_total{request="Fetch",version="17"} NaN
+# TYPE kafka_network_requestmetrics_totaltimems histogram
+kafka_network_requestmetrics_totaltimems_bucket{request="Produce",le="1"} 60
+kafka_network_requestmetrics_totaltimems_bucket{request="Produce",le="16"} 119
+kafka_network_requestmetrics_totaltimems_bucket{request="Produce",le="+Inf"} 120
+kafka_network_requestmetrics_totaltimems_sum{request="Produce"} 300
 kafka_network_requestmetrics_totaltimems_count{request="Produce"} 120
+# TYPE pykbroker_build_info gauge
+pykbroker_build_info{cluster_id="CLUSTER",node_id="1",version="1"} 1
 # TYPE other counter
 other_total 5
 """
+OF_KAFKA = """\
+kafka_network_requestmetrics_requestspersec_count{request="Produce",version="13",} 5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.50",} 1.5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99",} 20
+"""
 
 
-def test_requests_are_counted_over_the_versions_of_an_api() -> None:
-    totals = totals_of(METRICS, 3.0)
-    assert totals.counts == {"Produce": 120.0, "Fetch": 7.0}
-    assert (totals.p50_ms, totals.p99_ms) == ({"Produce": 1.5}, {"Produce": 20.0})
+@pytest.fixture
+def metrics(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RequestView]:
+    """`metrics("text", "text", …)`: what one look after the other sees at one address, the last one returned."""
+    pytest.importorskip("prometheus_client")
+
+    def look(*texts: str) -> RequestView:
+        async def work() -> RequestView:
+            seen = RequestMetrics(["http://a/metrics"])
+            for text in texts:
+                monkeypatch.setattr(top_requests, "_fetch", lambda url, limit_s, text=text: text)
+                view = await seen.look(5, "CLUSTER")
+            return view
+
+        return trio.run(work)
+
+    return look
+
+
+def test_requests_are_counted_over_the_versions_of_an_api(metrics: Callable[..., RequestView]) -> None:
+    assert totals_of(METRICS, 3.0).counts == {"Produce": 120.0}
+    [row] = metrics(METRICS).rows
+    assert (row.api, row.per_s, row.p50_ms, row.p99_ms) == ("Produce", None, 1, 16)
+
+
+def test_latencies_are_those_of_the_last_interval(metrics: Callable[..., RequestView]) -> None:
+    later = METRICS.replace('le="16"} 119', 'le="16"} 219').replace('Inf"} 120', 'Inf"} 220')
+    [row] = metrics(METRICS, later).rows
+    assert (row.p50_ms, row.p99_ms) == (16, 16)
+    [quiet] = metrics(METRICS, METRICS).rows
+    assert (quiet.per_s, quiet.p50_ms, quiet.p99_ms) == (0, None, None)
+    slow = METRICS.replace('Inf"} 120', 'Inf"} 220')
+    assert metrics(METRICS, slow).rows[0].p99_ms == 16, "the largest bound that there is"
+
+
+def test_a_broker_that_began_to_count_anew_has_no_negative_rate(metrics: Callable[..., RequestView]) -> None:
+    anew = METRICS.replace("} 100", "} 1").replace("} 20", "} 0").replace("} 60", "} 1").replace("} 119", "} 1")
+    [row] = metrics(METRICS, anew.replace("} 120", "} 1")).rows
+    assert (row.per_s, row.p99_ms) == (None, 1)
+
+
+def test_quantiles_of_kafkas_exporter_are_taken_as_they_are(metrics: Callable[..., RequestView]) -> None:
+    [row] = metrics(OF_KAFKA, OF_KAFKA.replace("} 5\n", "} 9\n")).rows
+    assert row.per_s is not None
+    assert row.per_s > 0
+    assert (row.p50_ms, row.p99_ms) == (1.5, 20)
+
+
+def test_metrics_of_another_cluster_are_not_shown(metrics: Callable[..., RequestView]) -> None:
+    view = metrics(METRICS.replace("CLUSTER", "ANOTHER"))
+    assert view == RequestView((), ("requests: http://a/metrics is of another cluster, ANOTHER",))
+
+
+@pytest.mark.parametrize("text", ["{", "a b c d", "<html>", 'a{b="c} 1\n', "a 1 2 3 4 x"])
+def test_what_is_not_the_format_of_metrics_is_a_line(metrics: Callable[..., RequestView], text: str) -> None:
+    view = metrics(text)
+    assert view.rows == ()
+    assert all(each.startswith("requests: http://a/metrics: ") for each in view.problems)
 
 
 def test_an_address_of_metrics_is_http_and_the_default_is_that_of_a_broker_here() -> None:
