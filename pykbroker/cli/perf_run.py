@@ -129,7 +129,7 @@ async def reporting(
 def _print(line: str, bar: Progress | None) -> None:
     """Print a line, above the bar where both are on one terminal."""
     if bar is not None and stdout_is_terminal():
-        bar.console.print(line, markup=False, highlight=False)
+        bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
     else:
         click.echo(line)
 

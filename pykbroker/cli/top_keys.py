@@ -8,7 +8,7 @@ import sys
 import termios
 import tty
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import trio
 
@@ -46,7 +46,9 @@ def single_keys() -> Iterator[int | None]:
         termios.tcsetattr(descriptor, termios.TCSANOW, settings)
         yield descriptor
     finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        # A terminal that is gone has no settings any more.
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 async def keys(descriptor: int) -> AsyncIterator[str]:
@@ -54,7 +56,10 @@ async def keys(descriptor: int) -> AsyncIterator[str]:
     rest = b""
     while True:
         await trio.lowlevel.wait_readable(descriptor)
-        data = os.read(descriptor, _READ_BYTES)
+        try:
+            data = os.read(descriptor, _READ_BYTES)
+        except OSError:
+            return
         if not data:
             return
         data = rest + data

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from .output import stdout_is_terminal
 from .top_keys import keys, single_keys
 from .top_screen import Choice, SortKey, screen_lines
 from .top_text import Snapshot
@@ -35,7 +36,7 @@ class LiveScreen:
         self._live: Live | None = None
 
     async def run(self, snapshots: AsyncGenerator[Snapshot, None]) -> None:
-        """Return at `q`, or when there are no more snapshots."""
+        """Return at `q`, when there are no more snapshots, and when the terminal is gone."""
         with single_keys() as keyboard, self._screen(), trio.open_signal_receiver(signal.SIGWINCH) as resized:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._redraw_at, resized)
@@ -43,6 +44,8 @@ class LiveScreen:
                     nursery.start_soon(self._take_keys, keyboard, nursery.cancel_scope)
                 async with aclosing(snapshots):
                     async for snapshot in snapshots:
+                        if not stdout_is_terminal():
+                            break
                         self._snapshot = snapshot
                         self._draw()
                 nursery.cancel_scope.cancel()
@@ -65,10 +68,10 @@ class LiveScreen:
     async def _take_keys(self, keyboard: int, scope: trio.CancelScope) -> None:
         async for key in keys(keyboard):
             if key in ("q", "Q"):
-                scope.cancel()
-                return
+                break
             self._choose(key)
             self._draw()
+        scope.cancel()
 
     def _choose(self, key: str) -> None:
         topics = 0 if self._snapshot is None else len(self._snapshot.view.topics)

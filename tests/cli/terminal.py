@@ -24,7 +24,13 @@ class Terminal:
     """An emulator with the command in it, which is killed at the end of the block if it still runs."""
 
     def __init__(
-        self, arguments: list[str], *, columns: int = 100, rows: int = 30, term: str = "xterm-256color"
+        self,
+        arguments: list[str],
+        *,
+        columns: int = 100,
+        rows: int = 30,
+        term: str = "xterm-256color",
+        ignored: signal.Signals | None = None,
     ) -> None:
         self._arguments = arguments
         self._environment = {**os.environ, "TERM": term}
@@ -33,9 +39,12 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.received = b""
+        self._ignored = ignored
+        self._is_open = False
 
     def __enter__(self) -> Self:
         self._master, self.slave = os.openpty()
+        self._is_open = True
         self._set_size()
         self.settings = termios.tcgetattr(self.slave)
         self.process = subprocess.Popen(
@@ -46,7 +55,7 @@ class Terminal:
             env=self._environment,
             cwd=ROOT,
             start_new_session=True,
-            preexec_fn=_take_terminal,
+            preexec_fn=self._take_terminal,
         )
         return self
 
@@ -56,8 +65,7 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(TIMEOUT_S)
-        os.close(self.slave)
-        os.close(self._master)
+        self.close()
 
     @property
     def text(self) -> str:
@@ -67,6 +75,13 @@ class Terminal:
     @property
     def lines(self) -> list[str]:
         return self.text.split("\n")
+
+    def close(self) -> None:
+        """Take the terminal away."""
+        if self._is_open:
+            self._is_open = False
+            os.close(self.slave)
+            os.close(self._master)
 
     def press(self, keys: bytes) -> None:
         os.write(self._master, keys)
@@ -103,6 +118,12 @@ class Terminal:
         size = struct.pack("HHHH", self._screen.lines, self._screen.columns, 0, 0)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
 
+    def _take_terminal(self) -> None:
+        """Make standard input the terminal of the new session, so that Ctrl-C and changes of size reach the command."""
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        if self._ignored is not None:
+            signal.signal(self._ignored, signal.SIG_IGN)
+
     def _read(self) -> bool:
         readable, _, _ = select.select([self._master], [], [], 0.05)
         if not readable:
@@ -112,8 +133,3 @@ class Terminal:
             self.received += data
             self._stream.feed(data)
         return True
-
-
-def _take_terminal() -> None:
-    """Make standard input the terminal of the new session, so that Ctrl-C and changes of size reach the command."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

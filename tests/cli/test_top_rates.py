@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 
 import pytest
 import trio
+import trio.testing
 
-from pykbroker.cli import top_requests
+from pykbroker.cli import top, top_requests
 from pykbroker.cli.command import CommandFailed
 from pykbroker.cli.top_observation import BrokerSeen, GroupSeen, LogDirSeen, Observation, Sample
 from pykbroker.cli.top_rates import ClusterView, TopicRow, view_of
 from pykbroker.cli.top_requests import DEFAULT_URL, RequestMetrics, RequestView, metrics_urls, totals_of
 from pykbroker.cli.top_screen import Choice, SortKey, screen_lines
 from pykbroker.cli.top_text import Snapshot, bytes_text, lag_text
+from pykbroker.client.cluster import Cluster
 from pykbroker.client.metadata import Node, PartitionMetadata, TopicMetadata
 from pykbroker.protocol.topic_partition import TopicPartition
 
@@ -281,6 +284,26 @@ def test_what_is_not_the_format_of_metrics_is_a_line(metrics: Callable[..., Requ
     view = metrics(text)
     assert view.rows == ()
     assert all(each.startswith("requests: http://a/metrics: ") for each in view.problems)
+
+
+def test_looks_follow_each_other_and_a_slow_one_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[float] = []
+    took_s = iter([0.5, 3.0, 0.5])
+
+    async def slow(cluster: Cluster, limit_s: float) -> Observation:
+        began.append(trio.current_time())
+        await trio.sleep(next(took_s))
+        return look(began[-1], [topic("t")], {})
+
+    async def work() -> list[tuple[str, ...]]:
+        snapshots = top.look_again(Cluster([]), RequestMetrics([]), 2.0, at_once=True)
+        async with aclosing(snapshots):
+            return [(await anext(snapshots)).notes for _ in range(3)]
+
+    monkeypatch.setattr(top, "observe", slow)
+    notes = trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert notes == [(), ("a look took 3.0 s, longer than the interval of 2 s",), ()]
+    assert [at - began[0] for at in began] == pytest.approx([0, 2, 5])
 
 
 def test_an_address_of_metrics_is_http_and_the_default_is_that_of_a_broker_here() -> None:
