@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from .command import DEFAULT_BOOTSTRAP_SERVER, ClientCommand, CommandFailed, bootstrap_options, key_values
+from .command import ClientCommand, CommandFailed, bootstrap_options, key_values
 from .connect import open_cluster, read_client_properties
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
             raise CommandFailed("Only one of --command-config and its older name can be specified")
         properties = read_client_properties(command_config or older_config)
         properties |= key_values(given_properties, "--command-property")
-        if bootstrap_server == DEFAULT_BOOTSTRAP_SERVER:
+        if click.get_current_context().get_parameter_source("bootstrap_server") is ParameterSource.DEFAULT:
             bootstrap_server = properties.get("bootstrap.servers", bootstrap_server)
         function(target=Target(bootstrap_server, properties), **options)
 

@@ -219,6 +219,15 @@ def test_kafkas_lists_of_properties_are_taken_and_win_over_a_file(perf: Perf, ma
     assert "compression codec" in perf(f"{wanted} --producer-props acks=1 compression.type=rar").err
 
 
+def test_the_cluster_may_stand_among_the_properties_and_a_flag_wins(bootstrap: str, made: str) -> None:
+    wanted = (
+        f"perf produce --topic {made} --num-records 1 --record-size 1 --producer-props bootstrap.servers={bootstrap}"
+    )
+    assert CliRunner().invoke(main, wanted.split()).exit_code == 0
+    refused = CliRunner().invoke(main, [*wanted.split(), "acks=all", "--bootstrap-server", "127.0.0.1:1"])
+    assert refused.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"
+
+
 def test_payloads_come_from_a_file_or_are_numbers(perf: Perf, bootstrap: str, made: str, tmp_path: Path) -> None:
     file = tmp_path / "payloads"
     file.write_text("one|two|three\n")
