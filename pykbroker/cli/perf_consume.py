@@ -53,7 +53,7 @@ Poll = Callable[[int], Awaitable[list[ConsumedRecord]]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is read. start: a timestamp of ListOffsets."""
+    """The records that are read, and how. start: a timestamp of ListOffsets."""
 
     topic: str | None
     include: str | None
