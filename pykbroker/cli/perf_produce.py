@@ -170,24 +170,25 @@ async def _run(load: Load, settings: ProducerSettings, target: Target, as_json: 
             if load.transactional_id is not None:
                 timeout_ms = whole_number(target.properties, "transaction.timeout.ms", 60_000)
                 transaction = await init_transactions(cluster, load.transactional_id, timeout_ms)
-            async with open_producer(
-                cluster,
-                acks=settings.acks,
-                idempotent=settings.idempotent,
-                compression=settings.compression,
-                linger_ms=settings.linger_ms,
-                batch_size_bytes=settings.batch_size_bytes,
-                delivery_timeout_ms=settings.delivery_timeout_ms,
-                transaction=transaction,
-                allow_auto_topic_creation=False,
-                on_done=meter.batch_done,
-                buffer_memory_bytes=whole_number(target.properties, "buffer.memory", BUFFER_MEMORY_BYTES),
-            ) as producer:
-                try:
+            try:
+                async with open_producer(
+                    cluster,
+                    acks=settings.acks,
+                    idempotent=settings.idempotent,
+                    compression=settings.compression,
+                    linger_ms=settings.linger_ms,
+                    batch_size_bytes=settings.batch_size_bytes,
+                    delivery_timeout_ms=settings.delivery_timeout_ms,
+                    transaction=transaction,
+                    allow_auto_topic_creation=False,
+                    on_done=meter.batch_done,
+                    buffer_memory_bytes=whole_number(target.properties, "buffer.memory", BUFFER_MEMORY_BYTES),
+                ) as producer:
                     await _measure(load, producer, transaction, meter, with_lines=not as_json)
-                except BaseException:
-                    await _abort(transaction)
-                    raise
+            except BaseException:
+                # The sender has ended by now, and begins no other transaction.
+                await _abort(transaction)
+                raise
 
     ending = await run_measurement(measure)
     meter.stop()
