@@ -97,7 +97,7 @@ def latencies_json(latencies: LatencyHistogram) -> dict[str, float]:
 
 
 class SendMeter:
-    """Counts the records of a producer from `send` to their acknowledgement.
+    """Counts of the records of a producer, from `send` to their acknowledgement.
 
     Only records that are under way are kept. The producer's `on_done` is `batch_done`.
     """

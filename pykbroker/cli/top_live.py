@@ -26,7 +26,7 @@ _PAGES = {"page up": -1, "page down": 1, " ": 1}
 
 
 class LiveScreen:
-    """Shows the newest snapshot until `q` or a signal."""
+    """A screen with the newest snapshot, until `q` or a signal."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
