@@ -247,13 +247,14 @@ def test_interim_lines_come_at_each_interval(perf: Perf, made: str) -> None:
 
 
 def test_transactions_are_committed_one_after_the_other(perf: Perf, bootstrap: str, made: str) -> None:
-    flags = "--throughput 1000 --transactional-id perf --transaction-duration-ms 50"
-    ended = perf(f"produce --topic {made} --num-records 300 --record-size 10 {flags}")
+    """Records for longer than a few milliseconds, however fast the machine is."""
+    flags = "--transactional-id perf --transaction-duration-ms 1"
+    ended = perf(f"produce --topic {made} --num-records 3000 --record-size 10 {flags}")
     assert ended.code == 0, ended.err
-    records = _records(bootstrap, made, 300, READ_COMMITTED)
-    assert len(records) == 300
+    records = _records(bootstrap, made, 3000, READ_COMMITTED)
+    assert len(records) == 3000
     next_offsets = {record.partition: record.offset + 1 for record in records}
-    assert sum(next_offsets.values()) > 302, "markers stand between the records of several transactions"
+    assert sum(next_offsets.values()) > 3000, "markers stand between the records of several transactions"
 
 
 def test_a_transaction_that_a_signal_interrupts_is_aborted(
