@@ -31,6 +31,8 @@ _COMMANDS = {
     "replay": "List the entries of a journal, and rebuild the state of the broker behind any of them.",
     "spark": "Bulk work on topics by Apache Spark: archives, audits.",
     "doctor": "Say what is wrong with a cluster, as a client sees it, and what would work.",
+    "top": "Show what a cluster does, live: throughput, lag, replicas, disks, requests.",
+    "perf": "Measure a cluster: produce, consume, latency.",
     "dump": "Print segments, indexes, snapshots and checkpoints, and what is wrong with them.",
     "verify": "Check the log directories of a stopped node.",
     "diff": "Run a script on two brokers, and tell what they did differently.",

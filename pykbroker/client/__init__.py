@@ -8,7 +8,8 @@ The modules, in reading order:
 - `sasl`: authentication of one connection.
 - `metadata`: nodes, topics and leaders.
 - `errors`: the errors, each of one sentence.
-- `producer`: idempotent batches; no transactions.
+- `producer`: idempotent batches.
+- `producer_transaction`: the transactions of a producer.
 - `batch`: a batch on its way to one partition.
 - `partitioner`: the choice of a record's partition.
 - `consumer`: partitions that the caller assigns.

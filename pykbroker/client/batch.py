@@ -43,7 +43,14 @@ class ProducerBatch:
         self.records.append(record)
         self.size_bytes += size_bytes
 
-    def encode(self, compression: Compression, identity: ProducerIdentity, base_sequence: int) -> None:
+    def encode(
+        self,
+        compression: Compression,
+        identity: ProducerIdentity,
+        base_sequence: int,
+        *,
+        is_transactional: bool = False,
+    ) -> None:
         self.closed = True
         if not self.encoded:
             self.encoded = encode_batch(
@@ -52,6 +59,7 @@ class ProducerBatch:
                 producer_id=identity.producer_id,
                 producer_epoch=identity.producer_epoch,
                 base_sequence=base_sequence,
+                is_transactional=is_transactional,
             )
 
 

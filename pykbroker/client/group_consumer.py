@@ -15,7 +15,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .background import background
 from .cluster import Cluster
-from .consumer import MAX_WAIT_MS, Consumer
+from .consumer import MAX_BYTES, MAX_WAIT_MS, PARTITION_MAX_BYTES, Consumer
 from .errors import ClientError
 from .fetched import ConsumedRecord
 from .membership import SESSION_TIMEOUT_MS, Membership
@@ -35,11 +35,20 @@ async def open_group_consumer(
     reset_to: int = LATEST_TIMESTAMP,
     isolation_level: int = READ_UNCOMMITTED,
     max_wait_ms: int = MAX_WAIT_MS,
+    max_bytes: int = MAX_BYTES,
+    partition_max_bytes: int = PARTITION_MAX_BYTES,
     heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
     session_timeout_ms: int = SESSION_TIMEOUT_MS,
 ) -> AsyncIterator[GroupConsumer]:
     """A member while the block runs; commits and leaves at its end, however it ends."""
-    consumer = Consumer(cluster, reset_to=reset_to, isolation_level=isolation_level, max_wait_ms=max_wait_ms)
+    consumer = Consumer(
+        cluster,
+        reset_to=reset_to,
+        isolation_level=isolation_level,
+        max_wait_ms=max_wait_ms,
+        max_bytes=max_bytes,
+        partition_max_bytes=partition_max_bytes,
+    )
     membership = Membership(cluster, group_id, topics, session_timeout_ms=session_timeout_ms)
     member = GroupConsumer(membership, consumer, reset_to, heartbeat_interval_ms)
     async with background(member.run_heartbeats):
@@ -51,7 +60,7 @@ async def open_group_consumer(
 
 
 class GroupConsumer:
-    """Made by `open_group_consumer`."""
+    """Made by `open_group_consumer`. `rebalancing_s` is the time that joining the group has taken so far."""
 
     def __init__(self, membership: Membership, consumer: Consumer, reset_to: int, heartbeat_interval_ms: int) -> None:
         self._membership = membership
@@ -61,6 +70,7 @@ class GroupConsumer:
         self._is_member = False
         self._next_commit = 0.0
         self._committed: dict[TopicPartition, int] = {}
+        self.rebalancing_s = 0.0
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -88,6 +98,7 @@ class GroupConsumer:
             pass
 
     async def _rejoin(self) -> None:
+        began = trio.current_time()
         await self._commit()
         partitions = await self._membership.join()
         committed = await self._membership.committed(partitions)
@@ -96,6 +107,7 @@ class GroupConsumer:
         self._committed = committed
         self._next_commit = trio.current_time() + AUTO_COMMIT_INTERVAL_MS / 1000
         self._is_member = True
+        self.rebalancing_s += trio.current_time() - began
 
     async def _commit(self) -> None:
         self._next_commit = trio.current_time() + AUTO_COMMIT_INTERVAL_MS / 1000

@@ -18,9 +18,11 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
-    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
 )
 from pykbroker.protocol.topic_partition import TopicPartition
 
@@ -29,6 +31,7 @@ from .errors import ClientError, KafkaError, check, code_of
 from .metadata import Node
 
 NAMES_TOPICS_UNTIL = 9
+SEVERAL_GROUPS_SINCE = 8
 NO_GENERATION = -1
 MOST_GROUPS_AT_ONCE = 100
 """In one request: a group may have offsets of many partitions."""
@@ -53,15 +56,35 @@ async def fetch_offsets(
             topics.setdefault(of.topic, OffsetFetchRequestTopics(name=of.topic)).partition_indexes.append(of.partition)
         if not topics:
             return {}
-    group = OffsetFetchRequestGroup(group_id=group_id, topics=None if topics is None else list(topics.values()))
+    rows = None if topics is None else list(topics.values())
+    connection = await cluster.retrying(cluster.any_connection)
+    if connection.version_of(OffsetFetchRequest) < SEVERAL_GROUPS_SINCE:
+        return await _fetch_from_older(cluster, group_id, rows)
     response = await cluster.group_request(
         group_id,
-        OffsetFetchRequest(groups=[group]),
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=rows)]),
         OffsetFetchResponse,
         at_most=NAMES_TOPICS_UNTIL,
         verify=_check_fetch,
     )
-    return _committed(response.groups)
+    return _committed(topic for group in response.groups for topic in group.topics)
+
+
+async def _fetch_from_older(
+    cluster: Cluster, group_id: str, rows: list[OffsetFetchRequestTopics] | None
+) -> dict[TopicPartition, CommittedOffset]:
+    """Ask in the form of brokers before Kafka 3.0, which newer ones know as well."""
+    topics = None
+    if rows is not None:
+        topics = [OffsetFetchRequestTopic(name=row.name, partition_indexes=row.partition_indexes) for row in rows]
+    response = await cluster.group_request(
+        group_id,
+        OffsetFetchRequest(group_id=group_id, topics=topics),
+        OffsetFetchResponse,
+        at_most=SEVERAL_GROUPS_SINCE - 1,
+        verify=_check_fetch,
+    )
+    return _committed(response.topics)
 
 
 async def fetch_offsets_of_groups(
@@ -100,7 +123,7 @@ async def _ask_for_groups(
         version=connection.version_of(OffsetFetchRequest, NAMES_TOPICS_UNTIL),
     )
     return {
-        group.group_id: _committed([group])
+        group.group_id: _committed(group.topics)
         for group in response.groups
         if group.group_id in group_ids
         and not group.error_code
@@ -108,13 +131,14 @@ async def _ask_for_groups(
     }
 
 
-def _committed(groups: Iterable[OffsetFetchResponseGroup]) -> dict[TopicPartition, CommittedOffset]:
+def _committed(
+    topics: Iterable[OffsetFetchResponseTopic | OffsetFetchResponseTopics],
+) -> dict[TopicPartition, CommittedOffset]:
     return {
         TopicPartition(topic.name, row.partition_index): CommittedOffset(
             row.committed_offset, row.committed_leader_epoch, row.metadata or ""
         )
-        for answered in groups
-        for topic in answered.topics
+        for topic in topics
         for row in topic.partitions
         if row.committed_offset >= 0
     }
@@ -175,6 +199,10 @@ async def delete_offsets(
 
 
 def _check_fetch(response: OffsetFetchResponse) -> None:
+    check(response.error_code)
+    for older in response.topics:
+        for each in older.partitions:
+            check(each.error_code)
     for group in response.groups:
         check(group.error_code)
         for topic in group.topics:

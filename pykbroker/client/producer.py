@@ -1,7 +1,8 @@
 """A producer: batches per partition, one request in flight per leader, idempotent unless told otherwise.
 
 One batch per partition is under way at a time, so order holds without further care, and what comes in meanwhile makes
-the next batch: a busy producer needs no linger. Not here: transactions, splitting of batches that are too large.
+the next batch: a busy producer needs no linger. Transactions are `producer_transaction`. Not here: splitting of batches
+that are too large.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .cluster import RETRY_BACKOFF_MS, Cluster
 from .errors import BadInput, ClientError, ConnectionLost, KafkaError, TimedOut, UnknownTopic, check, code_of
 from .metadata import Node
 from .partitioner import StickyPartitions, partition_for_key
+from .producer_transaction import PRODUCES_UNTIL, ProducerTransaction
 
 BATCH_SIZE_BYTES = 16_384
 BUFFER_MEMORY_BYTES = 32 * 1024 * 1024
@@ -62,11 +64,22 @@ async def open_producer(
     delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
     rng: Random | None = None,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    transaction: ProducerTransaction | None = None,
+    allow_auto_topic_creation: bool = True,
+    on_done: Callable[[ProducerBatch], None] | None = None,
+    buffer_memory_bytes: int = BUFFER_MEMORY_BYTES,
 ) -> AsyncIterator[Producer]:
-    """Send in the background while the block runs, and what is left at its end, unless the block fails."""
-    if idempotent and acks != -1:
+    """Send in the background while the block runs, and what is left at its end, unless the block fails.
+
+    transaction: every batch belongs to one; the caller flushes, then ends it. on_done: called with each batch that is
+    acknowledged or has failed.
+    """
+    if (idempotent or transaction is not None) and acks != -1:
         raise BadInput("An idempotent producer needs acks=all")
-    identity = await _init_producer_id(cluster) if idempotent else ProducerIdentity()
+    if transaction is not None:
+        identity = transaction.identity
+    else:
+        identity = await _init_producer_id(cluster) if idempotent else ProducerIdentity()
     producer = Producer(
         cluster,
         identity,
@@ -77,6 +90,10 @@ async def open_producer(
         delivery_timeout_ms,
         rng or Random(),  # noqa: S311 - nothing secret is drawn
         now_ms,
+        transaction,
+        allow_auto_topic_creation,
+        on_done,
+        buffer_memory_bytes,
     )
     async with background(producer.run):
         yield producer
@@ -106,6 +123,10 @@ class Producer:
         delivery_timeout_ms: int,
         rng: Random,
         now_ms: Callable[[], int],
+        transaction: ProducerTransaction | None,
+        allow_auto_topic_creation: bool,
+        on_done: Callable[[ProducerBatch], None] | None,
+        buffer_memory_bytes: int,
     ) -> None:
         self.acknowledged = 0
         self._cluster = cluster
@@ -117,6 +138,10 @@ class Producer:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._sticky = StickyPartitions(rng)
         self._now_ms = now_ms
+        self._transaction = transaction
+        self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._on_done = on_done
+        self._buffer_memory_bytes = buffer_memory_bytes
         self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
         self._sequences: dict[TopicPartition, int] = {}
         self._buffered_bytes = 0
@@ -141,7 +166,7 @@ class Producer:
         """
         record = Record(key, value, tuple(headers), self._now_ms() if timestamp_ms is None else timestamp_ms)
         target = await self._partition(topic, key, partition)
-        while self._buffered_bytes >= BUFFER_MEMORY_BYTES and self._failure is None:
+        while self._buffered_bytes >= self._buffer_memory_bytes and self._failure is None:
             await self._progress.park()
         self._raise_failure()
         size_bytes = estimated_size(record)
@@ -180,7 +205,8 @@ class Producer:
             raise self._failure
 
     async def _partition(self, topic: str, key: bytes | None, partition: int | None) -> TopicPartition:
-        partitions = (await self._cluster.topic(topic, allow_auto_topic_creation=True)).partitions
+        created = self._allow_auto_topic_creation
+        partitions = (await self._cluster.topic(topic, allow_auto_topic_creation=created)).partitions
         if partition is not None:
             if partition not in partitions:
                 raise UnknownTopic(f"Topic '{topic}' has no partition {partition}")
@@ -210,7 +236,7 @@ class Producer:
         moved = False
         for target, queue in list(self._queues.items()):
             try:
-                by_leader.setdefault(await self._cluster.leader(target), []).append(queue[0])
+                by_leader.setdefault(await self._leader(target, queue[0].deadline), []).append(queue[0])
             except ClientError as error:
                 moved |= self._failed(queue[0], error)
         results: list[bool] = []
@@ -220,9 +246,20 @@ class Producer:
         self._progress.unpark_all()
         return moved or any(results)
 
+    async def _leader(self, target: TopicPartition, deadline: float) -> Node:
+        """Raises ClientError; TimedOut where the metadata does not come before the deadline."""
+        with trio.move_on_at(deadline):
+            return await self._cluster.leader(target)
+        raise TimedOut(f"Partition {target} has no known leader")
+
     async def _send_to(self, node: Node, batches: list[ProducerBatch], results: list[bool]) -> None:
         for batch in batches:
-            batch.encode(self._compression, self._identity, self._base_sequence(batch))
+            batch.encode(
+                self._compression,
+                self._identity,
+                self._base_sequence(batch),
+                is_transactional=self._transaction is not None,
+            )
         try:
             answers = await self._produce(node, {batch.partition: batch for batch in batches})
         except ClientError as error:
@@ -243,8 +280,12 @@ class Producer:
     async def _produce(
         self, node: Node, batches: dict[TopicPartition, ProducerBatch]
     ) -> dict[TopicPartition, PartitionProduceResponse]:
+        transactional_id = at_most = None
+        if self._transaction is not None:
+            transactional_id, at_most = self._transaction.transactional_id, PRODUCES_UNTIL
+            await self._transaction.add(batches)
         connection = await self._cluster.node_connection(node)
-        version = connection.version_of(ProduceRequest)
+        version = connection.version_of(ProduceRequest, at_most)
         topics: dict[str, TopicProduceData] = {}
         for target, batch in batches.items():
             if version >= TOPIC_IDS_SINCE:
@@ -254,7 +295,10 @@ class Producer:
             data = PartitionProduceData(index=target.partition, records=batch.encoded)
             topics.setdefault(target.topic, row).partition_data.append(data)
         request = ProduceRequest(
-            transactional_id=None, acks=self._acks, timeout_ms=PRODUCE_TIMEOUT_MS, topic_data=list(topics.values())
+            transactional_id=transactional_id,
+            acks=self._acks,
+            timeout_ms=PRODUCE_TIMEOUT_MS,
+            topic_data=list(topics.values()),
         )
         if self._acks == 0:
             await connection.send(request, version=version)
@@ -311,10 +355,17 @@ class Producer:
             del self._queues[batch.partition]
         self._buffered_bytes -= batch.size_bytes
         batch.done.set()
+        if self._on_done is not None:
+            self._on_done(batch)
 
     async def _refresh_quietly(self) -> None:
+        """Ask for new leaders, at most until a batch must fail: a cluster that is gone fails it in time."""
+        deadline = min((queue[0].deadline for queue in self._queues.values()), default=0.0)
+        if deadline <= trio.current_time():
+            return
         try:
-            await self._cluster.refresh({target.topic for target in self._queues})
+            with trio.move_on_at(deadline):
+                await self._cluster.refresh({target.topic for target in self._queues})
         except ClientError as error:
             if not error.retriable:
                 raise

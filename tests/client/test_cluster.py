@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.errors import BadInput, KafkaError, NoBrokerReachable, UnknownTopic, check
@@ -34,6 +35,19 @@ def test_the_next_bootstrap_server_is_asked_when_one_refuses() -> None:
         broker.serve_topics(t=1)
         broker.refuses.add(("gone", 1))
         async with Cluster([("gone", 1), (HOST, PORT)], open_stream=broker.open) as cluster:
+            assert list((await cluster.topic("t")).partitions) == [0]
+
+    with_broker(scenario)
+
+
+def test_the_next_bootstrap_server_is_asked_when_one_accepts_and_does_not_answer() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        broker.serve_topics(t=1)
+
+        async def open_stream(host: str, port: int) -> trio.abc.Stream:
+            return trio.testing.memory_stream_pair()[0] if host == "hangs" else await broker.open(host, port)
+
+        async with Cluster([("hangs", 1), (HOST, PORT)], open_stream=open_stream, api_timeout_ms=35_000) as cluster:
             assert list((await cluster.topic("t")).partitions) == [0]
 
     with_broker(scenario)

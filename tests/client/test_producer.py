@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import trio
 
+from pykbroker.client.batch import ProducerBatch
 from pykbroker.client.errors import BadInput, KafkaError, TimedOut, UnknownTopic
 from pykbroker.client.producer import Producer, open_producer
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata import MetadataRequest
 from pykbroker.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -19,7 +21,7 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from pykbroker.protocol.records.batch import RecordBatch, iter_batches, iter_records
 from pykbroker.protocol.records.compression import Compression
-from tests.client.fake_broker import TOPIC_ID, FakeBroker, with_broker
+from tests.client.fake_broker import HOST, PORT, TOPIC_ID, FakeBroker, with_broker
 
 PRODUCER_ID = 77
 BASE_OFFSET = 100
@@ -194,6 +196,52 @@ def test_a_record_that_cannot_be_delivered_in_time_is_given_up() -> None:
             async with producing(broker, delivery_timeout_ms=5_000) as producer:
                 await send_values(producer, b"a")
         assert 5 <= trio.current_time() - start < 7
+
+    with_broker(scenario)
+
+
+def test_a_batch_of_a_cluster_that_is_gone_is_given_up_in_time() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        Log(broker)
+        done: list[ProducerBatch] = []
+        cluster = broker.cluster()
+
+        async def send_before_and_behind_the_loss() -> None:
+            async with open_producer(cluster, delivery_timeout_ms=5_000, on_done=done.append) as producer:
+                await send_values(producer, b"a")
+                await producer.flush()
+                broker.refuses.add((HOST, PORT))
+                await (await cluster.any_connection()).aclose()
+                await send_values(producer, b"b")
+
+        start = trio.current_time()
+        with pytest.raises(TimedOut, match="t-0: not delivered within 5000 ms"):
+            await send_before_and_behind_the_loss()
+        assert 5 <= trio.current_time() - start < 7
+        assert [batch.error is None for batch in done] == [True, False]
+
+    with_broker(scenario)
+
+
+def test_a_producer_that_must_not_create_topics_does_not_ask_for_it() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        Log(broker)
+        async with producing(broker, allow_auto_topic_creation=False) as producer:
+            with pytest.raises(UnknownTopic):
+                await producer.send("nope", b"x")
+        assert not any(request.allow_auto_topic_creation for request in broker.of_type(MetadataRequest))
+
+    with_broker(scenario)
+
+
+def test_a_full_buffer_has_the_size_that_was_given() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        Log(broker)
+        async with producing(broker, buffer_memory_bytes=100, linger_ms=1_000_000) as producer:
+            await producer.send("t", b"x" * 200, partition=0)
+            with trio.move_on_after(10) as scope:
+                await producer.send("t", b"y", partition=0)
+        assert scope.cancelled_caught
 
     with_broker(scenario)
 
