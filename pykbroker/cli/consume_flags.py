@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .command import CommandFailed, key_values, reject
-from .connect import read_client_properties
 
 if TYPE_CHECKING:
     from .records.places import Place
@@ -65,6 +64,8 @@ class ConsumeFlags:
     @cached_property
     def properties(self) -> Mapping[str, str]:
         """The client's settings. Raises CommandFailed."""
+        from .connect import read_client_properties
+
         given = key_values(self.consumer_properties, "--command-property")
         return {**read_client_properties(self.command_config), **given}
 

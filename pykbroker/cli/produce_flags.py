@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .command import CommandFailed, key_values, reject
-from .connect import read_client_properties
 from .line_reader import InvalidLine, LineReader
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ class ProduceFlags:
     @cached_property
     def properties(self) -> Mapping[str, str]:
         """The client's settings. Raises CommandFailed."""
+        from .connect import read_client_properties
+
         flags = {
             "acks": self.acks,
             "compression.type": self.compression_codec,
@@ -120,6 +121,8 @@ class ProduceFlags:
 
     @property
     def _reader_properties(self) -> dict[str, str]:
+        from .connect import read_client_properties
+
         properties = {
             **read_client_properties(self.reader_config),
             **key_values(self.reader_properties, "--reader-property"),
