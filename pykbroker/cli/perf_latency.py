@@ -28,7 +28,7 @@ from .perf_options import MOST_RECORDS, PerfCommand, Target, json_option, target
 from .perf_payloads import LARGEST_RECORD_BYTES, random_letters
 from .perf_run import Ending, existing_topic, reporting, run_measurement
 from .perf_sending import PERCENTILES, latencies_json
-from .produce import ProducerSettings
+from .producer_settings import ProducerSettings
 
 POLL_TIMEOUT_S: Final = 60
 LINE_EVERY: Final = 1_000

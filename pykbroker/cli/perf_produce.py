@@ -38,7 +38,7 @@ from .perf_options import (
 from .perf_payloads import LARGEST_RECORD_BYTES, lines_of, monotonic, random_letters
 from .perf_run import Ending, Pace, existing_topic, reporting, run_measurement
 from .perf_sending import SUMMARY_COLUMNS, SendMeter
-from .produce import ProducerSettings
+from .producer_settings import ProducerSettings
 
 TRANSACTION_DURATION_MS = 3_000
 ABORT_TIMEOUT_S = 2

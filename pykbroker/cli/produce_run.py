@@ -4,59 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Self
 
 import click
 
 from pykbroker.client.producer import Producer, open_producer
-from pykbroker.protocol.records.compression import Compression
 
 from .command import CommandFailed, run
-from .connect import open_cluster, whole_number
+from .connect import open_cluster
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
 from .output import say_at_once
 from .produce_flags import ProduceFlags
+from .producer_settings import ProducerSettings
 from .records.input_lines import lines_of, opened, whole_file
 from .records.outgoing import Outgoing, Parse
 from .records.pace import Pace
 from .records.progress import progress_to
-
-ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerSettings:
-    acks: int
-    idempotent: bool
-    compression: Compression
-    linger_ms: int
-    batch_size_bytes: int
-    delivery_timeout_ms: int
-
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Kafka's names and defaults. Raises CommandFailed."""
-        acks = properties.get("acks", "all")
-        if acks not in ACKS:
-            raise CommandFailed(f"acks must be one of all, -1, 0, 1, not '{acks}'")
-        codec = properties.get("compression.type", "none")
-        if codec.upper() not in Compression.__members__:
-            known = ", ".join(one.name.lower() for one in Compression)
-            raise CommandFailed(f"The compression codec must be one of {known}, not '{codec}'")
-        # As in Kafka, weaker acks switch idempotence off unless it was asked for.
-        default = "true" if ACKS[acks] == -1 else "false"
-        return cls(
-            acks=ACKS[acks],
-            idempotent=properties.get("enable.idempotence", default).lower() == "true",
-            compression=Compression[codec.upper()],
-            linger_ms=whole_number(properties, "linger.ms", 0),
-            batch_size_bytes=whole_number(properties, "batch.size", 16_384),
-            delivery_timeout_ms=whole_number(properties, "delivery.timeout.ms", 120_000),
-        )
 
 
 class Sending:
