@@ -28,34 +28,42 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def is_settled(*, yes: bool, named: bool) -> bool:
+    """Return whether nobody is going to be asked, so that what goes need not be found out."""
+    return yes or (named and not can_ask())
+
+
 async def confirm(action: str, going: Sequence[str], *, yes: bool, named: bool) -> None:
     """Return when what goes may go. Raises CommandFailed where it may not, and nothing was done.
 
     action: `Delete 3 topics`. going: what goes, a line each. named: each was given by its exact name.
     """
-    if yes or not going:
+    if not going or is_settled(yes=yes, named=named):
         return
     if can_ask():
         for line in _shown(going):
             click.echo(f"  {line}", err=True)
-        if not await _asked(action):
-            raise CommandFailed("Nothing was done")
-    elif not named:
+        await ask(action)
+    else:
         names = ", ".join(_shown(going))
         raise CommandFailed(f"{action}? Nobody can be asked here, and --yes was not given. It would be {names}")
+
+
+async def ask(question: str) -> None:
+    """Return when the person at the terminal says yes. Raises CommandFailed.
+
+    The answer is waited for in the loop, which hears Ctrl-C meanwhile, and keeps connections.
+    """
+    import trio
+
+    click.echo(f"{question}? [y/N] ", err=True, nl=False)
+    await trio.lowlevel.wait_readable(sys.stdin)
+    answer = os.read(sys.stdin.fileno(), _LONGEST_ANSWER)
+    if answer.strip().lower() not in (b"y", b"yes"):
+        raise CommandFailed("Nothing was done")
 
 
 def _shown(going: Sequence[str]) -> list[str]:
     lines = [printable(each) for each in going[:MOST_SHOWN]]
     rest = len(going) - len(lines)
     return [*lines, f"… and {rest} more"] if rest else lines
-
-
-async def _asked(question: str) -> bool:
-    """Wait for a line of the terminal in the loop, which hears Ctrl-C meanwhile, and keeps connections."""
-    import trio
-
-    click.echo(f"{question}? [y/N] ", err=True, nl=False)
-    await trio.lowlevel.wait_readable(sys.stdin)
-    answer = os.read(sys.stdin.fileno(), _LONGEST_ANSWER)
-    return answer.strip().lower() in (b"y", b"yes")
