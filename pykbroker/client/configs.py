@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -17,9 +18,11 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 
-from .cluster import Cluster
 from .errors import NoBrokerReachable, check
 from .metadata import Node
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 
 class ResourceType(IntEnum):
@@ -44,11 +47,13 @@ MOST_TOPICS_AT_ONCE = 100
 """In one request for configs: a topic has some forty."""
 
 
-async def describe_configs(cluster: Cluster, resource: Resource) -> list[DescribeConfigsResourceResult]:
+async def describe_configs(
+    cluster: Cluster, resource: Resource, *, with_documentation: bool = False
+) -> list[DescribeConfigsResourceResult]:
     """Every config of the resource, by name, with its synonyms. Raises KafkaError."""
     asked = DescribeConfigsResource(resource_type=resource.type, resource_name=resource.name, configuration_keys=None)
     response = await cluster.request(
-        DescribeConfigsRequest(resources=[asked], include_synonyms=True),
+        DescribeConfigsRequest(resources=[asked], include_synonyms=True, include_documentation=with_documentation),
         DescribeConfigsResponse,
         node=await _node_for(cluster, resource),
         verify=_check_described,

@@ -156,7 +156,7 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
         ("configs --alter --topic t", "At least one of --add-config, --add-config-file, or --delete-config"),
         ("configs --alter --topic t --add-config a", "--add-config expects key=val"),
         ("configs --alter --topic t --add-config a=1 --delete-config a", "a cannot be set and deleted at once"),
-        ("configs --alter --entity-type topics --add-config a=1", "--alter needs an entity's name"),
+        ("configs --alter --entity-type topics --add-config a=1", "An entity's name is missing"),
         ("configs --describe --topic t --add-config a=1", "--add-config can be used with --alter only"),
         ("topics --list --bootstrap-server nohost:port", "Bootstrap server 'nohost:port' is not HOST:PORT"),
         ("topics --list --command-config /nowhere/client.properties", "Cannot read the properties file"),
