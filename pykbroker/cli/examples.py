@@ -1,6 +1,6 @@
 """The examples at the end of a command's `--help`, which are as they were written: click does not wrap them again.
 
-A test takes each of them apart as the shell would, and gives it to the commands' parsers (`tests/cli/test_examples.py`).
+A test takes each of them apart as the shell would and gives it to the commands' parsers (`tests/cli/test_examples.py`).
 """
 
 from __future__ import annotations
