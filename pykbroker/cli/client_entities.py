@@ -175,16 +175,17 @@ def _number(value: float) -> Value:
 def print_found_quotas(found: Iterable[EntityQuotas]) -> None:
     """Print entities with their quotas, a line each, or as a table on a terminal."""
     if stdout_is_terminal():
-        rows = [[_named(each.entity), key, java_double(value)] for each in found for key, value in each.values.items()]
+        rows = [[named(each.entity), key, java_double(value)] for each in found for key, value in each.values.items()]
         if rows:
             print_table([Column("Entity"), Column("Quota"), Column("Value", right=True)], rows)
         return
     for each in found:
         values = ", ".join(f"{key}={java_double(value)}" for key, value in each.values.items())
-        click.echo(f"Quota configs for {_named(each.entity)} are {values}")
+        click.echo(f"Quota configs for {named(each.entity)} are {values}")
 
 
-def _named(entity: ClientQuotaEntity) -> str:
+def named(entity: ClientQuotaEntity) -> str:
+    """Return an entity as Kafka's tool names it."""
     parts = sorted(entity, key=lambda part: (USER, CLIENT_ID, IP).index(part[0]))
     return ", ".join(
         f"the default {_SINGULAR[type_]}" if name is None else f"{_SINGULAR[type_]} '{name}'" for type_, name in parts

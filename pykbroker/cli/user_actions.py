@@ -41,7 +41,8 @@ async def list_all(cluster: Cluster, options: UserOptions) -> None:
         print_json(scram_users_json(users))
         return
     rows: list[list[Value]] = [
-        [user, mechanism, iterations] for user, own in users.items() for mechanism, iterations in own.items()]
+        [user, mechanism, iterations] for user, own in users.items() for mechanism, iterations in own.items()
+    ]
     print_entries(_FIELDS, rows, as_json=False)
 
 
