@@ -18,8 +18,10 @@ Commands that are clients of a cluster:
 - `groups`, `group_options`, `group_actions`, `group_tables`, `offset_reset`: as `kafka-consumer-groups`.
 - `transactions`, `transaction_actions`: as `kafka-transactions`.
 - `delete_records`: as `kafka-delete-records`.
-- `produce`, `line_reader`: as `kafka-console-producer`.
-- `consume`, `record_format`: as `kafka-console-consumer`.
+- `produce`, `produce_flags`, `produce_run`, `line_reader`: as `kafka-console-producer`, and more.
+- `consume`, `consume_flags`, `consume_run`, `record_format`: as `kafka-console-consumer`, and more.
+- `records`: records as text, as JSON, in Avro and Protobuf, for these two.
+- `examples`: what stands at the end of a command's `--help`.
 
 Commands that read files:
 

@@ -12,9 +12,11 @@ from typing import Self
 
 from pykbroker.protocol.records.batch import Header
 
+_MOST_SHOWN_CHARACTERS = 80
+
 
 class InvalidLine(Exception):
-    """A line does not have the form that the reader's settings ask for, or the settings contradict each other."""
+    """A line, a key or a value does not have the form that is asked for, or the settings contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +115,9 @@ def boolean(properties: Mapping[str, str], name: str) -> bool:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+    """Return text for a message: a line may be long, and may hold what would steer a terminal."""
+    text = data[: 4 * _MOST_SHOWN_CHARACTERS].decode("utf-8", "replace")
+    shown = "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text[:_MOST_SHOWN_CHARACTERS]
+    )
+    return shown if len(text) <= _MOST_SHOWN_CHARACTERS else f"{shown}…"

@@ -1,64 +1,55 @@
-"""`pykbroker produce`: lines of standard input to records, with the flags of `kafka-console-producer`."""
+"""`pykbroker produce`: lines or files to records, with the flags of `kafka-console-producer` and more."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import click
-import trio
 
-from pykbroker.client.producer import Producer, open_producer
-from pykbroker.protocol.records.compression import Compression
+from .command import ClientCommand, bootstrap_options
+from .examples import examples
+from .produce_flags import ProduceFlags
+from .records.codec_options import codec_options, schema_id_options
 
-from .command import ClientCommand, CommandFailed, bootstrap_options, key_values, run
-from .connect import open_cluster, read_client_properties, whole_number
-from .interrupt import run_until_signal
-from .line_reader import InvalidLine, LineReader
-
-READ_BYTES = 256 * 1024
-ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerSettings:
-    acks: int
-    idempotent: bool
-    compression: Compression
-    linger_ms: int
-    batch_size_bytes: int
-    delivery_timeout_ms: int
-
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Kafka's names and defaults. Raises CommandFailed."""
-        acks = properties.get("acks", "all")
-        if acks not in ACKS:
-            raise CommandFailed(f"acks must be one of all, -1, 0, 1, not '{acks}'")
-        codec = properties.get("compression.type", "none")
-        if codec.upper() not in Compression.__members__:
-            known = ", ".join(one.name.lower() for one in Compression)
-            raise CommandFailed(f"The compression codec must be one of {known}, not '{codec}'")
-        # As in Kafka, weaker acks switch idempotence off unless it was asked for.
-        default = "true" if ACKS[acks] == -1 else "false"
-        return cls(
-            acks=ACKS[acks],
-            idempotent=properties.get("enable.idempotence", default).lower() == "true",
-            compression=Compression[codec.upper()],
-            linger_ms=whole_number(properties, "linger.ms", 0),
-            batch_size_bytes=whole_number(properties, "batch.size", 16_384),
-            delivery_timeout_ms=whole_number(properties, "delivery.timeout.ms", 120_000),
-        )
+EXAMPLES = examples(
+    ("one record a line", "seq 10 | pykbroker produce --topic numbers"),
+    ("keys in front of values", "pykbroker produce --topic orders --key-separator :"),
+    ("a key and headers for all of them", "pykbroker produce --topic orders --key 42 -H source=shop -H trace=a1"),
+    ("a file as one record", "pykbroker produce --topic documents --key report --file report.pdf"),
+    ("a file as a record a line", "pykbroker produce --topic logs --file app.log --lines"),
+    ("records with all that they have", "pykbroker produce --topic copy --json --keep-partition --file saved.jsonl"),
+    ("a steady stream", "seq 100000 | pykbroker produce --topic numbers --rate 500"),
+    ("say that a key is gone", "pykbroker produce --topic customers --key 42 --tombstone"),
+    ("JSON lines to Avro", "pykbroker produce --topic orders --value-schema order.avsc"),
+)
 
 
-@click.command("produce", cls=ClientCommand)
+@click.command("produce", cls=ClientCommand, epilog=EXAMPLES)
 @bootstrap_options
 @click.option("--topic", required=True, metavar="NAME", help="The topic to write to.")
+@click.option("--key", metavar="KEY", help="The key of every record.")
+@click.option("--parse-key", is_flag=True, help="Lines are KEY, a separator, VALUE.")
+@click.option("--key-separator", metavar="TEXT", help="What ends a line's key; a tab otherwise. Means --parse-key.")
+@click.option(
+    "-H", "--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="A header of every record; null without =."
+)
+@click.option(
+    "--partition", type=click.IntRange(0, 2**31 - 1), metavar="N", help="Write to this partition, whatever the key."
+)
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a file as one value; with --lines or --json, its lines.",
+)
+@click.option("--lines", "by_lines", is_flag=True, help="The lines of --file are records.")
+@click.option("--json", "as_json", is_flag=True, help="Lines are whole records, as consume --json prints them.")
+@click.option("--keep-partition", is_flag=True, help="With --json: write to the partition that a record names.")
+@click.option("--tombstone", is_flag=True, help="Write null: for --key, or for each line's key.")
+@click.option("--rate", type=float, metavar="N", help="Write N records a second at most, evenly.")
+@codec_options
+@schema_id_options
 @click.option(
     "--reader-property",
     "--property",
@@ -88,84 +79,10 @@ class ProducerSettings:
 @click.option("--batch-size", metavar="BYTES", help="The size that a batch may reach.")
 @click.option("--timeout", metavar="MS", help="How long a record may wait for its batch to fill.")
 @click.option("--sync", is_flag=True, help="Wait for each record's acknowledgement before the next.")
-def command(
-    bootstrap_server: str,
-    command_config: Path | None,
-    topic: str,
-    reader_properties: tuple[str, ...],
-    reader_config: Path | None,
-    producer_properties: tuple[str, ...],
-    acks: str | None,
-    compression_codec: str | None,
-    batch_size: str | None,
-    timeout: str | None,
-    sync: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Write the lines of standard input to a topic, one record a line."""
-    flags = {"acks": acks, "compression.type": compression_codec, "batch.size": batch_size, "linger.ms": timeout}
-    properties = {
-        **read_client_properties(command_config),
-        **{name: value for name, value in flags.items() if value is not None},
-        **key_values(producer_properties, "--command-property"),
-    }
-    settings = ProducerSettings.from_properties(properties)
-    try:
-        reader = LineReader.from_properties(
-            {**read_client_properties(reader_config), **key_values(reader_properties, "--reader-property")}
-        )
-    except InvalidLine as error:
-        raise CommandFailed(str(error)) from None
+    flags = ProduceFlags(**given)
+    flags.check()
+    from .produce_run import produce
 
-    async def work() -> int:
-        async with (
-            open_cluster(bootstrap_server, properties, client_id="console-producer") as cluster,
-            open_producer(
-                cluster,
-                acks=settings.acks,
-                idempotent=settings.idempotent,
-                compression=settings.compression,
-                linger_ms=settings.linger_ms,
-                batch_size_bytes=settings.batch_size_bytes,
-                delivery_timeout_ms=settings.delivery_timeout_ms,
-            ) as producer,
-        ):
-            await cluster.topic(topic, allow_auto_topic_creation=True)
-            return await run_until_signal(lambda: _send_lines(producer, topic, reader, sync))
-
-    exit_code = run(work)
-    if exit_code:
-        raise SystemExit(exit_code)
-
-
-async def _send_lines(producer: Producer, topic: str, reader: LineReader, sync: bool) -> None:
-    number = 0
-    async with aclosing(stdin_lines()) as lines:
-        async for line in lines:
-            number += 1
-            try:
-                parsed = reader.parse(line, number)
-            except InvalidLine as error:
-                await producer.flush()
-                raise CommandFailed(str(error)) from None
-            delivery = await producer.send(topic, parsed.value, key=parsed.key, headers=parsed.headers)
-            if sync:
-                await delivery.wait()
-
-
-async def stdin_lines() -> AsyncGenerator[bytes, None]:
-    r"""Lines as they come, without `\n` or `\r\n`; a last line may lack its end."""
-    if sys.stdin is None:
-        return
-    prompt = sys.stdin.isatty()
-    rest = b""
-    while True:
-        if prompt:
-            click.echo(">", nl=False)
-        data = await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), READ_BYTES, abandon_on_cancel=True)
-        if not data:
-            break
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            yield line.removesuffix(b"\r")
-    if rest:
-        yield rest
+    produce(flags)

@@ -9,6 +9,7 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from pykbroker.client.fetched import ConsumedRecord
@@ -79,8 +80,13 @@ class RecordFormat:
     header_deserializer: Deserializer = bytes
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Kafka's names; unknown ones are ignored, as Kafka does. Raises InvalidLine."""
+    def from_properties(
+        cls, properties: Mapping[str, str], deserializers: Mapping[str, Deserializer] = MappingProxyType({})
+    ) -> Self:
+        """Kafka's names; unknown ones are ignored, as Kafka does. Raises InvalidLine.
+
+        deserializers: by the names of their properties, where they are not Kafka's.
+        """
         return cls(
             print_timestamp=boolean(properties, "print.timestamp"),
             print_partition=boolean(properties, "print.partition"),
@@ -93,8 +99,10 @@ class RecordFormat:
             line_separator=properties.get("line.separator", "\n").encode(),
             headers_separator=properties.get("headers.separator", ",").encode(),
             null_literal=properties.get("null.literal", "null").encode(),
-            key_deserializer=deserializer(properties.get("key.deserializer", "BytesDeserializer")),
-            value_deserializer=deserializer(properties.get("value.deserializer", "BytesDeserializer")),
+            key_deserializer=deserializers.get("key.deserializer")
+            or deserializer(properties.get("key.deserializer", "BytesDeserializer")),
+            value_deserializer=deserializers.get("value.deserializer")
+            or deserializer(properties.get("value.deserializer", "BytesDeserializer")),
             header_deserializer=deserializer(properties.get("header.deserializer", "BytesDeserializer")),
         )
 

@@ -7,7 +7,7 @@ A `poll` asks every leader once and waits for all of them, so a quiet leader may
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import trio
 
@@ -26,7 +26,7 @@ from .cluster import RETRY_BACKOFF_MS, Cluster
 from .errors import BadInput, ClientError, KafkaError, code_of
 from .fetched import AbortedTransactions, ConsumedRecord, read_batches, records_of
 from .metadata import Node
-from .offsets import LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 
 MAX_WAIT_MS = 500
 MAX_BYTES = 50 * 1024 * 1024
@@ -48,16 +48,21 @@ class Consumer:
         *,
         isolation_level: int = READ_UNCOMMITTED,
         reset_to: int | None = LATEST_TIMESTAMP,
+        resets_to_nearest: bool = False,
         max_wait_ms: int = MAX_WAIT_MS,
         max_bytes: int = MAX_BYTES,
         partition_max_bytes: int = PARTITION_MAX_BYTES,
     ) -> None:
-        """`reset_to` is where to go when an offset is out of range (a timestamp of ListOffsets), None to fail."""
+        """Where to go when an offset is out of range: `reset_to`, a timestamp of ListOffsets, None to fail.
+
+        resets_to_nearest: to the nearest offset that there is instead, so that nothing is read twice or left out.
+        """
         self.positions: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self._cluster = cluster
         self._isolation_level = isolation_level
         self._reset_to = reset_to
+        self._resets_to_nearest = resets_to_nearest
         self._max_wait_ms = max_wait_ms
         self._max_bytes = max_bytes
         self._partition_max_bytes = partition_max_bytes
@@ -71,6 +76,13 @@ class Consumer:
         self._fetched = dict(offsets)
         self._ready.clear()
         self._failing_since.clear()
+
+    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch these no more. Records that were fetched already are still given, unless the caller drops them."""
+        for of in partitions:
+            self.positions.pop(of, None)
+            self._fetched.pop(of, None)
+            self._failing_since.pop(of, None)
 
     async def assign_at(self, timestamps: Mapping[TopicPartition, int]) -> None:
         """Assign partitions from the first records at or after each timestamp, or the end where there are none."""
@@ -89,7 +101,8 @@ class Consumer:
             self.positions = dict(self._fetched)
             return records
         records = [self._ready.popleft() for _ in range(max_records)]
-        self.positions.update({TopicPartition(record.topic, record.partition): record.offset + 1 for record in records})
+        read_up_to = {(record.topic, record.partition): record.offset for record in records}
+        self.positions.update({TopicPartition(*of): offset + 1 for of, offset in read_up_to.items()})
         return records
 
     async def _offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -205,9 +218,20 @@ class Consumer:
             await self._cluster.refresh({of.topic for of in failures})
 
     async def _reset(self, partitions: list[TopicPartition]) -> None:
+        if self._resets_to_nearest:
+            offsets = await self._nearest(partitions)
+        else:
+            offsets = await self._offsets_to_reset_to(partitions)
+        self._fetched.update(offsets)
+        self.positions.update(offsets)
+
+    async def _nearest(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        starts = await self._offsets_at(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+        ends = await self._offsets_at(dict.fromkeys(partitions, LATEST_TIMESTAMP))
+        return {of: max(min(self._fetched[of], ends[of]), starts[of]) for of in partitions}
+
+    async def _offsets_to_reset_to(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         if self._reset_to is None:
             of = partitions[0]
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"Partition {of} has no offset {self._fetched[of]}")
-        offsets = await self._offsets_at(dict.fromkeys(partitions, self._reset_to))
-        self._fetched.update(offsets)
-        self.positions.update(offsets)
+        return await self._offsets_at(dict.fromkeys(partitions, self._reset_to))

@@ -93,7 +93,7 @@ async def _init_producer_id(cluster: Cluster) -> ProducerIdentity:
 
 
 class Producer:
-    """Made by `open_producer`."""
+    """Made by `open_producer`. acknowledged: how many records are, or with acks=0 are handed to the network."""
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class Producer:
         rng: Random,
         now_ms: Callable[[], int],
     ) -> None:
+        self.acknowledged = 0
         self._cluster = cluster
         self._identity = identity
         self._acks = acks
@@ -280,6 +281,7 @@ class Producer:
         batch.log_append_time_ms = answer.log_append_time_ms
         following = self._sequences.get(batch.partition, 0) + len(batch.records)
         self._sequences[batch.partition] = following & 0x7FFFFFFF
+        self.acknowledged += len(batch.records)
         self._finish(batch)
         return None
 

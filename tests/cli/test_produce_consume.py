@@ -20,7 +20,9 @@ def test_lines_come_back_as_they_went_in_with_every_codec(call: Call, run: Call,
     call(f"topics --create --topic {topic} --partitions 1")
     lines = "".join(f"line {number}\n" for number in range(2_000)) + "ä\t\n\nno line end"
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
-        assert run(f"produce --topic {topic} --compression-codec {codec}", stdin=lines.encode()) == Outcome(0, "", "")
+        assert run(f"produce --topic {topic} --compression-codec {codec}", stdin=lines.encode()) == Outcome(
+            0, "", "2003 records acknowledged\n"
+        )
     back = run(f"consume --topic {topic} --from-beginning --max-messages 10015")
     assert back.out == (lines + "\n") * 5
     assert back.err == "Processed a total of 10015 messages\n"
@@ -40,21 +42,28 @@ def test_a_topic_that_is_missing_is_made_for_a_producer_and_an_error_for_a_consu
     assert run(f"consume --topic {topic} --from-beginning") == Outcome(
         1, "", f"Error: Topic '{topic}' does not exist\n"
     )
-    assert run(f"produce --topic {topic}", stdin=b"a\n") == Outcome(0, "", "")
+    assert run(f"produce --topic {topic}", stdin=b"a\n") == Outcome(0, "", "1 record acknowledged\n")
     assert run(f"consume --topic {topic} --from-beginning --max-messages 1").out == "a\n"
 
 
 def test_every_kind_of_acks_delivers(call: Call, run: Call, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
-    for acks in ("all", "1", "0"):
-        assert run(f"produce --topic {topic} --acks {acks}", stdin=acks.encode() + b"\n") == Outcome(0, "", "")
+    said = {"all": "acknowledged", "1": "acknowledged", "0": "sent, which acks=0 leaves without acknowledgement"}
+    for acks, what in said.items():
+        outcome = run(f"produce --topic {topic} --acks {acks}", stdin=acks.encode() + b"\n")
+        assert outcome == Outcome(0, "", f"1 record {what}\n")
     assert run(f"consume --topic {topic} --from-beginning --max-messages 3").lines == ["all", "1", "0"]
 
 
 def test_what_stands_before_a_bad_line_is_sent(call: Call, run: Call, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
     outcome = run(f"produce --topic {topic} --property parse.key=true", stdin=b"k\tgood\nbad\nk\tnever\n")
-    assert outcome == Outcome(1, "", "Error: No key separator found on line number 2: 'bad'\n")
+    assert outcome == Outcome(
+        1,
+        "",
+        "Error: No key separator found on line number 2: 'bad'; that and what follows is not sent "
+        "(1 record acknowledged)\n",
+    )
     assert run(f"consume --topic {topic} --from-beginning --timeout-ms 200").out == "good\n"
 
 
@@ -138,9 +147,7 @@ def test_a_signal_ends_a_consumer_in_good_order(
     assert row[3:7] == ["2", "2", "0", "-"]
 
 
-def test_ctrl_c_ends_a_producer_quietly_and_what_was_typed_is_sent(
-    call: Call, run: Call, start: Start, topic: str
-) -> None:
+def test_ctrl_c_ends_a_producer_and_what_was_typed_is_sent(call: Call, run: Call, start: Start, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
     producer = start(f"produce --topic {topic}")
     consumer = start(f"consume --topic {topic} --from-beginning --max-messages 1")
@@ -151,7 +158,7 @@ def test_ctrl_c_ends_a_producer_quietly_and_what_was_typed_is_sent(
     assert out == b"typed\n"
     producer.send_signal(signal.SIGINT)
     _, err = producer.communicate(timeout=TIMEOUT_S)
-    assert (producer.returncode, err) == (130, b"")
+    assert (producer.returncode, err) == (130, b"Interrupted: 1 record acknowledged\n")
 
 
 def test_a_full_disk_is_one_line(call: Call, given: Given, bootstrap: str, topic: str) -> None:

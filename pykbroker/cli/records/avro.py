@@ -1,0 +1,109 @@
+"""Keys and values in Avro, by a schema from a file, shown in Avro's own JSON encoding.
+
+That is the encoding of `kafka-avro-console-consumer`: a union names its branch (`{"string": "a"}`), bytes are strings
+of U+0000 to U+00FF, and logical types are the numbers or bytes that they are made of, so that a document can be
+written again.
+Data with and without the prefix of a schema registry is read; the registry is not asked.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from ..command import CommandFailed
+from ..line_reader import InvalidLine
+from . import json_text
+from .confluent_prefix import PREFIX_BYTES, has_prefix, prefix
+from .extras import imported
+
+_UNREADABLE = (EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error)
+"""The errors of fastavro for data or documents that do not have the schema's form."""
+
+
+class AvroCodec:
+    """Made by `avro_codec`."""
+
+    def __init__(self, fastavro: Any, schema: Any, *, schema_id: int | None, is_pretty: bool) -> None:
+        self._fastavro = fastavro
+        self._schema = schema
+        self._prefix = b"" if schema_id is None else prefix(schema_id)
+        self._is_pretty = is_pretty
+
+    def shown(self, data: bytes) -> bytes:
+        document = self.document(data)
+        return (json_text.pretty(document) if self._is_pretty else document).encode("utf-8", "surrogatepass")
+
+    def document(self, data: bytes) -> str:
+        text = io.StringIO()
+        try:
+            self._fastavro.json_writer(text, self._schema, [self._datum(data)])
+            return json_text.compact(text.getvalue())
+        except RecursionError:
+            raise InvalidLine("not Avro of this schema: nested too deeply") from None
+        except _UNREADABLE as error:
+            raise InvalidLine(f"not Avro of this schema: {_first_line(error)}") from None
+
+    def _datum(self, data: bytes) -> Any:
+        """Data that opens with a zero may have a prefix or not; the whole of it must be one datum."""
+        if has_prefix(data):
+            try:
+                return self._read(data[PREFIX_BYTES:])
+            except _UNREADABLE:
+                pass
+        return self._read(data)
+
+    def _read(self, data: bytes) -> Any:
+        stream = io.BytesIO(data)
+        datum = self._fastavro.schemaless_reader(stream, self._schema, None)
+        if stream.tell() != len(data):
+            raise ValueError(f"{len(data) - stream.tell()} bytes too many")
+        return datum
+
+    def from_line(self, text: bytes) -> bytes:
+        try:
+            document = json_text.parse(text.decode())
+        except ValueError as error:
+            raise InvalidLine(f"not JSON: {error}") from None
+        return self.from_document(document)
+
+    def from_document(self, document: object) -> bytes:
+        encoded = io.BytesIO()
+        try:
+            lines = io.StringIO(json.dumps(document))
+            (datum,) = self._fastavro.json_reader(lines, self._schema)
+            self._fastavro.schemaless_writer(encoded, self._schema, datum, strict=True)
+        except RecursionError:
+            raise InvalidLine("does not fit the Avro schema: nested too deeply") from None
+        except _UNREADABLE as error:
+            raise InvalidLine(f"does not fit the Avro schema: {_first_line(error)}") from None
+        return self._prefix + encoded.getvalue()
+
+
+def avro_codec(path: Path, schema_text: bytes, *, flag: str, schema_id: int | None, is_pretty: bool) -> AvroCodec:
+    """Raises CommandFailed for a schema that is none."""
+    fastavro = imported("fastavro", extra="avro", needed_by=f"{flag} with Avro")
+    try:
+        schema = _without_logical_types(json_text.parse(schema_text.decode()))
+        parsed = fastavro.parse_schema(schema)
+    except RecursionError:
+        raise CommandFailed(f"{path} is not an Avro schema: nested too deeply") from None
+    except (fastavro.schema.UnknownType, fastavro.schema.SchemaParseException, *_UNREADABLE) as error:
+        raise CommandFailed(f"{path} is not an Avro schema: {_first_line(error)}") from None
+    return AvroCodec(fastavro, parsed, schema_id=schema_id, is_pretty=is_pretty)
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """Return the schema of the numbers and bytes below, which any JSON document can hold."""
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [_without_logical_types(each) for each in schema]
+    return schema
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
