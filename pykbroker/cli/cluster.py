@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import trio
 
 from pykbroker.config import ConfigurationError
 from pykbroker.config.cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, listener_count, plan_cluster
 from pykbroker.server.runtime.ephemeral_directories import ephemeral_directory, sweep_in_background
 from pykbroker.storage.files.errors import StorageError
 
-from .cluster_processes import ClusterProcesses
 from .cluster_setup import ports_from, set_up_cluster
 from .command import ClientCommand, CommandFailed, key_values, one_line
 from .stop_requests import StopRequests
@@ -59,6 +57,10 @@ def command(
     """Start a cluster of several nodes on this host."""
     stop = StopRequests()
     stop.listen()
+    import trio
+
+    from .cluster_processes import ClusterProcesses
+
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
     with _directory(data_dir, ephemeral) as directory:

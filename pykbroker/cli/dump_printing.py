@@ -21,6 +21,9 @@ class JsonPrinter:
     def file(self, path: str, kind: str) -> None:
         click.echo(_json({"type": "file", "file": path, "kind": kind}))
 
+    def empty(self) -> None:
+        """Print nothing: the file has no objects."""
+
     def dumped(self, path: str, dumped: Dumped) -> None:
         if isinstance(dumped, Finding):
             click.echo(finding_json(dumped))
@@ -63,6 +66,10 @@ class TextPrinter:
     def file(self, path: str, kind: str) -> None:
         if self._names_files:
             print_line(f"{printable(path)}: {kind}")
+
+    def empty(self) -> None:
+        """Say that the file has no entries, such as the segment of a partition that nobody has written to."""
+        print_line(f"{INDENT}(empty)")
 
     def dumped(self, _path: str, dumped: Dumped) -> None:
         if isinstance(dumped, Finding):

@@ -35,6 +35,7 @@ _COMMANDS = {
     "diff": "Run a script on two brokers, and tell what they did differently.",
     "probe": "Write down what a cluster offers, for start --as.",
     "inspect": "Show what is in frames, segments and the metadata log.",
+    "completion": "Print the script that lets a shell complete commands and options.",
 }
 
 
