@@ -19,6 +19,7 @@ from .command import CommandFailed
 from .confirmation import confirm
 from .entries import Field, print_entries
 from .output import stdout_is_terminal
+from .printable import printable
 
 _FIELDS = (
     Field("resource_type", "RESOURCE"),
@@ -118,7 +119,7 @@ def _print(entries: list[AccessControlEntry]) -> None:
             _print_entries(entries, as_json=False)
         return
     for pattern, of_pattern in groupby(entries, key=_pattern):
-        click.echo(f"Current ACLs for resource `{pattern}`:")
+        click.echo(f"Current ACLs for resource `{printable(str(pattern))}`:")
         _print_lines(of_pattern)
 
 
@@ -134,7 +135,8 @@ def _print_lines(entries: Iterable[AccessControlEntry]) -> None:
 
 def _line(entry: AccessControlEntry) -> str:
     operation, permission = Operation(entry.operation).name, Permission(entry.permission).name
-    return f"(principal={entry.principal}, host={entry.host}, operation={operation}, permissionType={permission})"
+    principal = printable(entry.principal)
+    return f"(principal={principal}, host={entry.host}, operation={operation}, permissionType={permission})"
 
 
 def _sentence(entry: AccessControlEntry) -> str:

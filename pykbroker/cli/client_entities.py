@@ -21,6 +21,7 @@ from .command import CommandFailed
 from .entries import Value
 from .java_double import java_double
 from .output import Column, print_table, stdout_is_terminal
+from .printable import printable
 from .scram_password import ScramPassword, parse_scram_password
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ async def print_scram_users(cluster: Cluster, name: str | None) -> None:
         return
     for user, own in users.items():
         texts = ", ".join(f"{mechanism}=iterations={iterations}" for mechanism, iterations in own.items())
-        click.echo(f"SCRAM credential configs for user-principal '{user}' are {texts}")
+        click.echo(f"SCRAM credential configs for user-principal '{printable(user)}' are {texts}")
 
 
 def quotas_json(found: Iterable[EntityQuotas]) -> list[Value]:
@@ -181,7 +182,7 @@ def print_found_quotas(found: Iterable[EntityQuotas]) -> None:
         return
     for each in found:
         values = ", ".join(f"{key}={java_double(value)}" for key, value in each.values.items())
-        click.echo(f"Quota configs for {named(each.entity)} are {values}")
+        click.echo(f"Quota configs for {printable(named(each.entity))} are {values}")
 
 
 def named(entity: ClientQuotaEntity) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
 from .command import CommandFailed
-from .listing import printable
+from .printable import printable
 
 MOST_SHOWN: Final = 20
 _LONGEST_ANSWER: Final = 1_000
@@ -25,7 +25,8 @@ yes_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
 
 def can_ask() -> bool:
     """Return whether a person sees standard error and types into standard input."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    streams: list[TextIO | None] = [sys.stdin, sys.stderr]
+    return all(each is not None and each.isatty() for each in streams)
 
 
 def is_settled(*, yes: bool, named: bool) -> bool:

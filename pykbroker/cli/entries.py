@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import click
 
-from .listing import printable
 from .output import Column, print_table
+from .printable import printable
 
 Value: TypeAlias = "str | int | float | bool | Sequence[Value] | dict[str, Value] | None"
 

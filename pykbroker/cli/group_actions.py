@@ -25,6 +25,7 @@ from .group_selection import (
 )
 from .group_tables import as_json, lag_of, partition_rows, print_members, print_offsets, print_states
 from .output import Column, print_table
+from .printable import printable
 from .progress import progress
 
 REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
@@ -101,7 +102,7 @@ def _rows(groups: Sequence[ListedGroup]) -> list[list[Value]]:
 def _print_list(groups: list[ListedGroup], with_states: bool, with_types: bool) -> None:
     if not with_states and not with_types:
         for group in groups:
-            click.echo(group.group_id)
+            click.echo(printable(group.group_id))
         return
     columns = [Column("GROUP", 20)]
     columns += [Column("TYPE", 20)] if with_types else []
