@@ -20,12 +20,24 @@ from pykbroker.storage.files.errors import StorageError
 
 from .cluster_setup import ports_from, set_up_cluster
 from .command import ClientCommand, CommandFailed, key_values, one_line
+from .examples import examples
 from .stop_requests import StopRequests
 
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
 
 
-@click.command("cluster", cls=ClientCommand)
+@click.command(
+    "cluster",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Three nodes", "pykbroker cluster"),
+        (
+            "Nothing is kept",
+            "pykbroker cluster --ephemeral --config num.partitions=6",
+        ),
+        ("Controllers of their own", "pykbroker cluster --brokers 3 --controllers 3 --base-port 19092"),
+    ),
+)
 @click.option(
     "--brokers", type=click.IntRange(1, MOST_BROKERS), default=3, show_default=True, help="How many brokers to run."
 )

@@ -19,15 +19,17 @@ SHELLS: Final = ("bash", "zsh", "fish")
     "completion",
     cls=ClientCommand,
     epilog=examples(
-        ("In the bash that runs", 'eval "$(pykbroker completion bash)"'),
-        ("In every bash", "pykbroker completion bash > ~/.local/share/bash-completion/completions/pykbroker"),
-        ("In every zsh", 'pykbroker completion zsh > "${fpath[1]}/_pykbroker"'),
-        ("In every fish", "pykbroker completion fish > ~/.config/fish/completions/pykbroker.fish"),
+        ("For ~/.local/share/bash-completion/completions/pykbroker", "pykbroker completion bash"),
+        ("For a directory of zsh's $fpath, as _pykbroker", "pykbroker completion zsh"),
+        ("For ~/.config/fish/completions/pykbroker.fish", "pykbroker completion fish"),
     ),
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print the script that lets a shell complete commands, words and options."""
+    """Print the script that lets a shell complete commands, words and options.
+
+    In a bash that runs: eval "$(pykbroker completion bash)". For every shell to come the script goes into a file.
+    """
     kind = get_completion_class(shell)
     assert kind is not None
     root = click.get_current_context().find_root().command

@@ -19,6 +19,7 @@ from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_entries import DumpOptions, dump_file
 from .dump_printing import JsonPrinter, TextPrinter
+from .examples import examples
 
 _DECODERS = {
     "offsets_decoder": "__consumer_offsets",
@@ -28,7 +29,18 @@ _DECODERS = {
 }
 
 
-@click.command("dump", cls=ClientCommand)
+@click.command(
+    "dump",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Every file of a topic", "pykbroker dump pykbroker-data --topic orders"),
+        (
+            "Five batches with their records",
+            "pykbroker dump --records --offset 1000 --limit 5 pykbroker-data/orders-0",
+        ),
+        ("What is wrong, for a program", "pykbroker dump --json --only-findings pykbroker-data"),
+    ),
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE|DIRECTORY]…")
 @click.option("--topic", metavar="NAME", help="Of directories only the partitions of this topic.")
 @click.option("--files", metavar="FILE,…", help="More files, as Kafka's tool takes them.")

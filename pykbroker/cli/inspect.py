@@ -21,6 +21,7 @@ from pykbroker.protocol.descriptions.index_files import ABORTED_TRANSACTION, OFF
 
 from .batch_listing import DamagedFile, batch_lines
 from .command import ClientCommand, CommandFailed, forget_stdout
+from .examples import examples
 from .frame_listing import Api, frame_lines
 from .listing import print_line, timestamp_text
 
@@ -28,7 +29,15 @@ _BATCHES = (".log", ".checkpoint")
 _HEX = frozenset(string.hexdigits.encode() + string.whitespace.encode())
 
 
-@click.command("inspect", cls=ClientCommand)
+@click.command(
+    "inspect",
+    cls=ClientCommand,
+    epilog=examples(
+        ("The batches of a segment", "pykbroker inspect pykbroker-data/orders-0/00000000000000000000.log"),
+        ("Captured requests", "pykbroker inspect requests.bin"),
+        ("Captured responses", "pykbroker inspect --response Fetch:13 responses.bin"),
+    ),
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=Path), metavar="FILE…")
 @click.option("--records", is_flag=True, help="Show the records of every batch, too.")
 @click.option(

@@ -12,7 +12,7 @@ from .command import CommandFailed
 from .confirmation import confirm
 from .entries import Field, Value, print_entries, print_json
 from .java_double import java_double
-from .quota_words import QuotaOptions
+from .quota_options import QuotaOptions
 
 _FIELDS = (Field("entity"), Field("quota"), Field("value", right=True))
 

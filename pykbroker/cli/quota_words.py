@@ -3,64 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .client_entities import QUOTA_TYPES, ClientChange, ClientEntity, change_of, entity_of
+from .client_entities import ClientEntity, change_of
 from .client_flags import client_entity_options
-from .command import CommandFailed, bootstrap_options, key_values
+from .command import bootstrap_options, key_values
 from .config_options import ClientEntityFlags
 from .confirmation import yes_option
 from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
+from .quota_options import QuotaOptions, named_entity, quotas_alone
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaOptions:
-    """The options of an action. keys: those to delete; all without one. in_text: show them as Kafka's tool does."""
-
-    bootstrap_server: str
-    command_config: Path | None
-    entity: ClientEntity
-    change: ClientChange | None = None
-    keys: tuple[str, ...] = ()
-    in_text: bool = False
-    as_json: bool = False
-    yes: bool = False
 
 
 def add_words(group: click.Group) -> None:
     """Add the words to the group."""
     for each in (_list, _describe, _set, _delete):
         group.add_command(each)
-
-
-def entity_of_flags(clients: ClientEntityFlags) -> ClientEntity:
-    """Return the entity that the flags name; one without types is any. Raises CommandFailed."""
-    named = clients.named
-    return entity_of([QUOTA_TYPES[type_] for type_, _ in named], [name for _, name in named])
-
-
-def named_entity(clients: ClientEntityFlags) -> ClientEntity:
-    """Return the entity that the flags name. Raises CommandFailed where they name none."""
-    entity = entity_of_flags(clients)
-    if not entity.names:
-        raise CommandFailed("Say whose quotas: --user, --client or --ip, or the defaults of one")
-    return entity
-
-
-def quotas_alone(change: ClientChange) -> ClientChange:
-    """Return the change. Raises CommandFailed where it is one of passwords."""
-    if change.passwords or change.removed_mechanisms:
-        raise CommandFailed("SCRAM credentials are no quotas: `pykbroker users` has them")
-    return change
 
 
 def _run(action: Callable[[Cluster, QuotaOptions], Awaitable[None]], options: QuotaOptions) -> None:

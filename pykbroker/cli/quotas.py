@@ -13,7 +13,8 @@ from .config_options import ClientEntityFlags, ConfigChanges
 from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
-from .quota_words import QuotaOptions, add_words, entity_of_flags, quotas_alone
+from .quota_options import QuotaOptions, entity_of_flags, quotas_alone
+from .quota_words import add_words
 from .two_forms import TwoForms
 
 

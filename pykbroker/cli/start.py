@@ -23,6 +23,7 @@ import click
 from pykbroker.error_groups import first_of
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .examples import examples
 from .stop_requests import StopRequests
 
 if TYPE_CHECKING:
@@ -46,7 +47,15 @@ DEFAULT_DATA_DIRECTORY = "pykbroker-data"
 _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
 
-@click.command("start", cls=ClientCommand)
+@click.command(
+    "start",
+    cls=ClientCommand,
+    epilog=examples(
+        ("On 127.0.0.1:9092, with data in ./pykbroker-data", "pykbroker start"),
+        ("In a temporary directory, on a free port", "pykbroker start --ephemeral --port 0"),
+        ("By Apache Kafka's property names", "pykbroker start server.properties --override num.partitions=3"),
+    ),
+)
 @click.argument("properties", required=False, type=click.Path(path_type=Path), metavar="[server.properties]")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
 @click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")

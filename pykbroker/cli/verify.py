@@ -32,6 +32,7 @@ from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_printing import finding_json
+from .examples import examples
 from .listing import print_line, printable
 from .output import stdout_is_terminal
 from .verify_cluster import read_cluster
@@ -43,7 +44,15 @@ if TYPE_CHECKING:
 _BAR_STEP_BYTES = 1 << 20
 
 
-@click.command("verify", cls=ClientCommand)
+@click.command(
+    "verify",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Is all sound?", "pykbroker verify pykbroker-data"),
+        ("All records, too", "pykbroker verify --deep pykbroker-data"),
+        ("Mend what can be mended", "pykbroker verify --repair pykbroker-data"),
+    ),
+)
 @click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIRECTORY…")
 @click.option("--deep", is_flag=True, help="Decompress every batch and read every record, too.")
 @click.option("--repair", is_flag=True, help="Mend what can be mended without losing a record.")

@@ -101,9 +101,7 @@ def test_records_that_were_deleted_are_told_of(call: Call, run: Call, given: Giv
     assert run(f"consume --topic {topic} -e").lines == ["7", "8", "9"]
 
 
-def test_an_end_that_is_still_to_come_is_waited_for(
-    call: Call, given: Given, start: Start, topic: str
-) -> None:
+def test_an_end_that_is_still_to_come_is_waited_for(call: Call, given: Given, start: Start, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
     given(topic, b"0", b"1")
     consumer = start(f"consume --topic {topic} --to 4")
@@ -312,9 +310,7 @@ def test_a_terminal_sees_documents_laid_out_and_no_control_characters(
     assert shown.split("Processed")[0] == "\\x1b]0;title\\x07\\x9b31m\tend\\xff\r\n"
 
 
-def test_progress_is_drawn_where_it_disturbs_no_record(
-    call: Call, run: Call, bootstrap: str, topic: str
-) -> None:
+def test_progress_is_drawn_where_it_disturbs_no_record(call: Call, run: Call, bootstrap: str, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
     run(f"produce --topic {topic} --batch-size 1000000", stdin=b"a record\n" * 600_000)
     here = ["consume", "--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", "600000", "-e", "--json"]

@@ -57,9 +57,7 @@ def test_json_keeps_all_but_its_white_space(document: object, indent: int | str 
 
 def test_numbers_of_json_keep_their_digits() -> None:
     text = b'{ "big": 1234567890123456789012345678901234567890.10, "e": 1E400, "s": "a  b" }'
-    assert JsonCodec().shown(text) == (
-        b'{"big":1234567890123456789012345678901234567890.10,"e":1E400,"s":"a  b"}'
-    )
+    assert JsonCodec().shown(text) == (b'{"big":1234567890123456789012345678901234567890.10,"e":1E400,"s":"a  b"}')
     assert JsonCodec(is_pretty=True).shown(b'{"a":[1,{}],"b":[]}') == (
         b'{\n  "a": [\n    1,\n    {}\n  ],\n  "b": []\n}'
     )
@@ -114,7 +112,9 @@ def test_text_that_is_no_value_is_refused_shortly(name: str, text: bytes) -> Non
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(("name", "document"), [("text", 1), ("hex", 1), ("long", True), ("long", []), ("text", "\ud800")])
+@pytest.mark.parametrize(
+    ("name", "document"), [("text", 1), ("hex", 1), ("long", True), ("long", []), ("text", "\ud800")]
+)
 def test_a_document_of_another_kind_is_refused(name: str, document: object) -> None:
     with pytest.raises(InvalidLine):
         CODECS[name].from_document(document)
