@@ -18,9 +18,17 @@ TIMEOUT_S = 60
 
 
 def at_terminal(
-    arguments: Sequence[str], *, answer: bytes = b"", after: bytes = b"[y/N]", columns: int = 200, **environment: str
+    arguments: Sequence[str],
+    *,
+    answer: bytes = b"",
+    typed: Sequence[tuple[bytes, bytes]] = (),
+    columns: int = 200,
+    **environment: str,
 ) -> tuple[int, str]:
-    """Return the exit code and all that was shown. answer: typed once `after` is shown."""
+    """Return the exit code and all that was shown.
+
+    answer: what is typed at `[y/N]`. typed: more of this kind, each a question and what is typed once it is shown.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     inherited = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
@@ -36,10 +44,10 @@ def at_terminal(
     )
     os.close(theirs)
     shown = b""
-    if answer:
-        while after not in shown:
+    for question, text in [(b"[y/N]", answer)] * bool(answer) + [*typed]:
+        while question not in shown:
             shown += _more(ours)
-        os.write(ours, answer)
+        os.write(ours, text)
     while more := _more(ours):
         shown += more
     os.close(ours)
