@@ -117,7 +117,8 @@ def _print_list(groups: list[ListedGroup], with_states: bool, with_types: bool) 
 
 
 def _warn_of_state(group: GroupDescription) -> None:
+    name = printable(group.group_id)
     if group.state == "Empty":
-        click.echo(f"Consumer group '{group.group_id}' has no active members.", err=True)
+        click.echo(f"Consumer group '{name}' has no active members.", err=True)
     elif group.state in REBALANCING_STATES:
-        click.echo(f"Warning: Consumer group '{group.group_id}' is rebalancing.", err=True)
+        click.echo(f"Warning: Consumer group '{name}' is rebalancing.", err=True)

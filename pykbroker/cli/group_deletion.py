@@ -19,6 +19,7 @@ from .entries import Field, Value, print_entries
 from .group_options import GroupOptions
 from .group_selection import chosen, existing
 from .offset_reset import parse_topic_scopes, partitions_of
+from .printable import printable
 from .progress import progress
 
 _FIELDS = (Field("topic", width=15), Field("partition", right=True, width=10), Field("status", width=15))
@@ -51,7 +52,7 @@ async def _delete(cluster: Cluster, options: GroupOptions, names: Sequence[str])
                 failures.append(f"Group '{name}' could not be deleted due to: {error}")
             advance()
     if deleted or not failures:
-        quoted = ", ".join(f"'{name}'" for name in deleted)
+        quoted = ", ".join(f"'{printable(name)}'" for name in deleted)
         click.echo(f"Deletion of requested consumer groups ({quoted}) was successful.")
     if failures:
         raise CommandFailed("; ".join(failures))
@@ -88,6 +89,7 @@ async def delete_some_offsets(cluster: Cluster, options: GroupOptions) -> None:
 
 async def delete_offsets_of_existing(cluster: Cluster, options: GroupOptions) -> None:
     """Delete offsets of a group. Raises CommandFailed where the group does not exist."""
+    parse_topic_scopes(options.topics)
     if await existing(cluster, options):
         await delete_some_offsets(cluster, options)
 
@@ -110,7 +112,7 @@ def _print_outcomes(rows: Iterable[Sequence[Value]], options: GroupOptions) -> N
     rows = list(rows)
     failed = any(row[2] != "Successful" for row in rows)
     if not failed and not options.as_json:
-        click.echo(f"Request succeeded for deleting offsets from group {options.groups[0]}.")
+        click.echo(f"Request succeeded for deleting offsets from group {printable(options.groups[0])}.")
     print_entries(_FIELDS, rows, as_json=options.as_json, apart=True)
     if failed:
         raise CommandFailed("Encountered some partition-level error, see the follow-up details.")

@@ -79,6 +79,8 @@ async def reset(cluster: Cluster, options: GroupOptions) -> None:
 
 async def reset_in_words(cluster: Cluster, options: GroupOptions) -> None:
     """Show the plan, and execute it when somebody said so. Raises CommandFailed where nobody did."""
+    parse_topic_scopes(options.topics)
+    _place(options)
     await _require_known(cluster, options)
     plan = await _planned(cluster, options)
     if options.export:
