@@ -25,7 +25,7 @@ from .connect import open_cluster, read_client_properties, whole_number
 from .consume_flags import ConsumeFlags
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
-from .output import stdout_is_terminal, warn
+from .output import say_at_once, stdout_is_terminal, warn
 from .record_format import RecordFormat
 from .records.bounded import BoundedRead
 from .records.codec_options import CodecOptions
@@ -34,7 +34,7 @@ from .records.envelope import EnvelopeFormat
 from .records.filters import Test, document_fulfils, has_header, kept, key_matches, value_matches
 from .records.places import Anchor, Bounds, Place, bounds_of, offsets_at
 from .records.printer import Printer, Watched, terminal_safe
-from .records.progress import Advance, progress
+from .records.progress import progress
 from .topic_filter import topic_filter
 
 RECORDS_PER_WRITE = 5_000
@@ -76,7 +76,11 @@ def consume(flags: ConsumeFlags) -> None:
                 reading.advance()
 
     exit_code = run(run_until_signal, read)
-    click.echo(f"Processed a total of {printer.printed} messages", err=True)
+    total = f"Processed a total of {printer.printed} messages"
+    if exit_code:
+        say_at_once(total)
+    else:
+        click.echo(total, err=True)
     if exit_code or (flags.strict and printer.has_complained):
         raise SystemExit(exit_code or 1)
 
@@ -187,8 +191,11 @@ async def _open_bounded(
         ends = {of: min(stops[of], ends[of]) if flags.exit_at_end else stops[of] for of in stops}
     is_of_now = flags.exit_at_end or (flags.stop is not None and flags.stop.anchor is not Anchor.OFFSET)
     read = BoundedRead(cluster, consumer, ends, isolation_level=flags.isolation, is_of_now=is_of_now)
-    advance: Advance = stack.enter_context(progress(read.offsets_in_all, "offsets"))
-    return Reading(read.poll, lambda: read.is_finished, lambda: advance(read.offsets_read))
+    advance = stack.enter_context(progress(read.offsets_in_all, "offsets"))
+    reading = Reading(read.poll, lambda: read.is_finished)
+    if advance is not None:
+        reading.advance = lambda: advance(read.offsets_read)
+    return reading
 
 
 def _warn_of_starts(place: Place, starts: dict[TopicPartition, int], bounds: dict[TopicPartition, Bounds]) -> None:

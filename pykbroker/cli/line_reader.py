@@ -6,6 +6,7 @@ from header names, which the protocol defines as text.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -43,11 +44,11 @@ class LineReader:
         reader = cls(
             parse_key=boolean(properties, "parse.key"),
             parse_headers=boolean(properties, "parse.headers"),
-            key_separator=properties.get("key.separator", "\t").encode(),
-            headers_delimiter=properties.get("headers.delimiter", "\t").encode(),
-            headers_separator=properties.get("headers.separator", ",").encode(),
-            headers_key_separator=properties.get("headers.key.separator", ":").encode(),
-            null_marker=properties["null.marker"].encode() if "null.marker" in properties else None,
+            key_separator=os.fsencode(properties.get("key.separator", "\t")),
+            headers_delimiter=os.fsencode(properties.get("headers.delimiter", "\t")),
+            headers_separator=os.fsencode(properties.get("headers.separator", ",")),
+            headers_key_separator=os.fsencode(properties.get("headers.key.separator", ":")),
+            null_marker=os.fsencode(properties["null.marker"]) if "null.marker" in properties else None,
             ignore_error=boolean(properties, "ignore.error"),
         )
         reader._check_separators()

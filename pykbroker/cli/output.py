@@ -93,6 +93,17 @@ def warn(text: str) -> None:
     click.echo(f"WARN: {text}", err=True)
 
 
+def say_at_once(text: str) -> None:
+    """Print a line on stderr, unless nobody reads it at the moment: the end by a signal must not wait for that."""
+    import select
+
+    if sys.stderr is None:
+        return
+    _, ready, _ = select.select([], [sys.stderr], [], 0)
+    if ready:
+        click.echo(text, err=True)
+
+
 def _escaped(cell: str) -> str:
     from rich.markup import escape
 

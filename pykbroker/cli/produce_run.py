@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -19,6 +18,7 @@ from .command import CommandFailed, run
 from .connect import open_cluster, whole_number
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
+from .output import say_at_once
 from .produce_flags import ProduceFlags
 from .records.input_lines import lines_of, opened, whole_file
 from .records.outgoing import Outgoing, Parse
@@ -85,7 +85,7 @@ class Sending:
 
     def _rest(self, acknowledged: int) -> str:
         rest = self._sent - acknowledged
-        return f", {_records(rest)} in doubt (read, perhaps sent, not acknowledged)" if rest else ""
+        return f", {_records(rest)} not" if rest else ""
 
     async def run(self) -> None:
         """Raises CommandFailed, ClientError."""
@@ -133,7 +133,10 @@ class Sending:
         assert flags.file is not None
         if flags.is_whole_file:
             value = await whole_file(flags.file, descriptor)
-            value = flags.value_codec.from_line(value)
+            try:
+                value = flags.value_codec.from_line(value)
+            except InvalidLine as error:
+                raise CommandFailed(f"{flags.file}: {error}") from None
             await self._send(producer, Outgoing(flags.line_format.key, value, *self._constants()))
             return
         with progress(os.fstat(descriptor).st_size, "bytes") as advance:
@@ -174,18 +177,9 @@ def produce(flags: ProduceFlags) -> None:
             raise
         raise CommandFailed(f"{error.message} ({sending.described()})") from None
     if exit_code:
-        _say_at_once(f"Interrupted: {sending.described()}")
+        say_at_once(f"Interrupted: {sending.described()}")
         raise SystemExit(exit_code)
     click.echo(sending.described(), err=True)
-
-
-def _say_at_once(text: str) -> None:
-    """Print a line on standard error, unless nobody reads it at the moment: a signal must not wait for that."""
-    if sys.stderr is None:
-        return
-    _, ready, _ = select.select([], [sys.stderr], [], 0)
-    if ready:
-        click.echo(text, err=True)
 
 
 def _records(count: int) -> str:

@@ -5,6 +5,7 @@ Keys and values are written byte by byte as they came, unless a deserializer of 
 
 from __future__ import annotations
 
+import os
 import struct
 import uuid
 from collections.abc import Callable, Mapping
@@ -95,10 +96,10 @@ class RecordFormat:
             print_headers=boolean(properties, "print.headers"),
             print_key=boolean(properties, "print.key"),
             print_value=boolean({"print.value": "true", **properties}, "print.value"),
-            key_separator=properties.get("key.separator", "\t").encode(),
-            line_separator=properties.get("line.separator", "\n").encode(),
-            headers_separator=properties.get("headers.separator", ",").encode(),
-            null_literal=properties.get("null.literal", "null").encode(),
+            key_separator=os.fsencode(properties.get("key.separator", "\t")),
+            line_separator=os.fsencode(properties.get("line.separator", "\n")),
+            headers_separator=os.fsencode(properties.get("headers.separator", ",")),
+            null_literal=os.fsencode(properties.get("null.literal", "null")),
             key_deserializer=deserializers.get("key.deserializer")
             or deserializer(properties.get("key.deserializer", "BytesDeserializer")),
             value_deserializer=deserializers.get("value.deserializer")

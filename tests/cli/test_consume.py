@@ -14,9 +14,11 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 import trio
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.producer import open_producer
+from tests.cli.cluster_command import ClusterCommand
 from tests.cli.conftest import PYKBROKER, ROOT, TIMEOUT_S, Outcome
 
 Call = Callable[..., Outcome]
@@ -319,3 +321,31 @@ def test_progress_is_drawn_where_it_disturbs_no_record(call: Call, run: Call, bo
     assert "of 600,000 offsets" in shown
     code, shown = _on_a_terminal([each for each in here if each != "-e"] + ["--from-beginning"], subprocess.DEVNULL)
     assert (code, shown) == (0, "Processed a total of 600000 messages\r\n")
+
+
+def test_a_read_goes_on_where_the_leader_moves(start_cluster: Callable[..., ClusterCommand]) -> None:
+    cluster = start_cluster("--brokers", "3")
+    bootstrap = cluster.wait_until_ready()
+    settings = {"bootstrap.servers": bootstrap}
+    admin = AdminClient(settings)
+    admin.create_topics([NewTopic("t", 1, 3)])["t"].result(TIMEOUT_S)
+    producer = confluent_kafka.Producer({**settings, "acks": "all"})
+    for number in range(20_000):
+        producer.produce("t", b"%06d" % number + b"x" * 1_000)
+        producer.poll(0)
+    assert producer.flush(TIMEOUT_S) == 0
+    consumer = subprocess.Popen(
+        [*PYKBROKER, "consume", "--bootstrap-server", bootstrap, "--topic", "t", "-e"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        bufsize=0,
+    )
+    assert consumer.stdout is not None
+    # The pipe is full behind the first line: most of the records are still to be fetched.
+    first = consumer.stdout.readline()
+    leader = admin.list_topics("t", TIMEOUT_S).topics["t"].partitions[0].leader
+    cluster.nodes()[leader].kill()
+    rest, err = consumer.communicate(timeout=TIMEOUT_S)
+    assert (consumer.returncode, err) == (0, b"Processed a total of 20000 messages\n")
+    assert [int(line[:6]) for line in (first + rest).splitlines()] == list(range(20_000))

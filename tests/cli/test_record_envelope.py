@@ -89,6 +89,8 @@ def test_what_is_left_out_is_null_or_the_producers_choice() -> None:
         (b'{"value":"a","headers":[1]}', "a number is not a header"),
         (b'{"value":"a","headers":[{"value":"x"}]}', "a header has no name"),
         (b'{"value":NaN}', "NaN is no number"),
+        (b'{"value":1e400}', "the number 1e400 does not fit into 64 bits"),
+        (b'{"value":0.12345678901234567890}', "the number 0.12345678901234567890 does not fit"),
         (b'{"value":' + b"[" * 100_000, "nested too deeply"),
     ],
 )

@@ -17,6 +17,7 @@ from typing import Any
 from ..command import CommandFailed
 from ..line_reader import InvalidLine
 from . import json_text
+from .codecs import short
 from .confluent_prefix import PREFIX_BYTES, has_prefix, prefix
 from .extras import imported
 
@@ -75,11 +76,18 @@ class AvroCodec:
         try:
             lines = io.StringIO(json.dumps(document))
             (datum,) = self._fastavro.json_reader(lines, self._schema)
+            # The writer itself would cut a number that is too large.
+            self._fastavro.validate(datum, self._schema, strict=True)
             self._fastavro.schemaless_writer(encoded, self._schema, datum, strict=True)
+        except self._fastavro.validation.ValidationError as error:
+            raise InvalidLine(f"does not fit the Avro schema: {_invalid_field(error)}") from None
         except RecursionError:
             raise InvalidLine("does not fit the Avro schema: nested too deeply") from None
         except _UNREADABLE as error:
             raise InvalidLine(f"does not fit the Avro schema: {_first_line(error)}") from None
+        left_out = _left_out(document, json_text.parse(self.document(encoded.getvalue())))
+        if left_out is not None:
+            raise InvalidLine(f"does not fit the Avro schema: no field is called {short(left_out)}")
         return self._prefix + encoded.getvalue()
 
 
@@ -103,6 +111,25 @@ def _without_logical_types(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_without_logical_types(each) for each in schema]
     return schema
+
+
+def _left_out(document: object, written: object) -> str | None:
+    """Return a name of the document that was not written: fastavro drops fields that a schema does not have."""
+    if isinstance(document, dict) and isinstance(written, dict):
+        for name, value in document.items():
+            found = _left_out(value, written[name]) if name in written else name
+            if found is not None:
+                return str(found)
+    elif isinstance(document, list) and isinstance(written, list):
+        found_in = (_left_out(one, other) for one, other in zip(document, written, strict=False))
+        return next((found for found in found_in if found is not None), None)
+    return None
+
+
+def _invalid_field(error: Any) -> str:
+    first = error.errors[0]
+    kind = first.schema if isinstance(first.schema, str) else "what the schema says"
+    return f"{first.field or 'the document'} is not {kind}"
 
 
 def _first_line(error: BaseException) -> str:

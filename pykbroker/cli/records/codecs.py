@@ -78,7 +78,7 @@ class JsonCodec:
         return text
 
     def from_document(self, document: object) -> bytes:
-        return encoded_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+        return encoded_text(json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 class HexCodec:

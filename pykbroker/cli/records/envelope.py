@@ -64,7 +64,7 @@ class EnvelopeFormat:
     def parse(self, line: bytes) -> Enveloped:
         """Raises InvalidLine."""
         try:
-            document = json_text.parse(line.decode())
+            document = json_text.parse_exactly(line.decode())
         except UnicodeDecodeError as error:
             raise InvalidLine(f"not UTF-8: {error.reason} at byte {error.start}") from None
         except ValueError as error:

@@ -21,7 +21,7 @@ Advance = Callable[[int], None]
 
 
 async def lines_of(
-    descriptor: int, *, advance: Advance = lambda done: None, prompts: bool = False
+    descriptor: int, *, advance: Advance | None = None, prompts: bool = False
 ) -> AsyncGenerator[bytes, None]:
     r"""Lines without `\n` or `\r\n`; the last one may lack its end. Raises InvalidLine for one that is too long.
 
@@ -42,7 +42,8 @@ async def lines_of(
             for line in whole:
                 number += 1
                 yield line.removesuffix(b"\r")
-        advance(done)
+        if advance is not None:
+            advance(done)
     if waiting_bytes:
         yield b"".join(parts)
 

@@ -6,8 +6,10 @@ Reading into Python's numbers and writing them again would round what is longer 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import NoReturn
 
 INDENT = "  "
@@ -22,13 +24,26 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number of JSON")
 
 
+def _exact(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or Decimal(text) != Decimal(repr(number)):
+        raise ValueError(f"the number {text[:40]} does not fit into 64 bits")
+    return number
+
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
+_EXACT_DECODER = json.JSONDecoder(parse_float=_exact, parse_constant=_refuse)
 _CHECKER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse)
 
 
 def parse(text: str) -> object:
     """Return the document. Raises ValueError for what is not JSON, NaN and Infinity included."""
     return _decode(_DECODER, text)
+
+
+def parse_exactly(text: str) -> object:
+    """Return the document, as `parse` does, or raise ValueError where a number would be rounded."""
+    return _decode(_EXACT_DECODER, text)
 
 
 def check(text: str) -> None:

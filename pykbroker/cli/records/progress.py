@@ -19,17 +19,16 @@ REFRESHED_AFTER_S = 0.2
 
 
 @contextmanager
-def progress(total: int, unit: str) -> Iterator[Advance]:
-    """Draw on standard error where that is a terminal and standard output, whose lines it would break, is none."""
+def progress(total: int, unit: str) -> Iterator[Advance | None]:
+    """Draw on standard error where that is a terminal and standard output, whose lines it would break, is none.
+
+    None where nobody watches.
+    """
     bar = _Bar(total, unit)
     try:
-        yield bar.advance if _has_a_watcher() else _ignore
+        yield bar.advance if _has_a_watcher() else None
     finally:
         bar.close()
-
-
-def _ignore(done: int) -> None:
-    pass
 
 
 def _has_a_watcher() -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.errors import InvalidRecords
-from pykbroker.protocol.records.varints import decode_varint
+from pykbroker.protocol.records.varints import decode_varint, encode_zigzag
 
 from ..command import CommandFailed
 from ..line_reader import InvalidLine
@@ -34,6 +34,8 @@ class ProtobufCodec:
         index = _message_index(message_class.DESCRIPTOR)
         self._prefix = b"" if schema_id is None else prefix(schema_id) + index
         self._is_pretty = is_pretty
+        # Some of these, such as google.protobuf.Value, are other JSON than objects.
+        self._is_well_known = message_class.DESCRIPTOR.full_name.startswith("google.protobuf.")
 
     def shown(self, data: bytes) -> bytes:
         document = self.document(data)
@@ -59,7 +61,8 @@ class ProtobufCodec:
 
     def _encoded(self, text: str) -> bytes:
         try:
-            json_text.check(text)
+            if not isinstance(json_text.parse(text), dict) and not self._is_well_known:
+                raise ValueError("not an object")  # an empty list would be taken for an empty message
             message = self._json_format.Parse(text, self._message_class())
             encoded: bytes = message.SerializeToString(deterministic=True)
         except (self._json_format.Error, ValueError, TypeError, RecursionError) as error:
@@ -110,12 +113,12 @@ def _message_index(descriptor: Any) -> bytes:
     """Return the path of a message within its file, with zigzag varints as Confluent's serializers write it."""
     path: list[int] = []
     while descriptor is not None:
-        path.append(descriptor.index)
-        descriptor = descriptor.containing_type
+        outer = descriptor.containing_type
+        siblings = descriptor.file.message_types_by_name.values() if outer is None else outer.nested_types
+        path.append([each.name for each in siblings].index(descriptor.name))
+        descriptor = outer
     if path == [0]:
         return _FIRST_MESSAGE
-    from pykbroker.protocol.records.varints import encode_zigzag
-
     return b"".join(encode_zigzag(number) for number in [len(path), *reversed(path)])
 
 

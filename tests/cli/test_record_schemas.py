@@ -1,0 +1,203 @@
+"""Keys and values in Avro and Protobuf, by schemas from files."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import fastavro
+import pytest
+from google.protobuf import descriptor_pb2
+
+from pykbroker.cli.command import CommandFailed
+from pykbroker.cli.line_reader import InvalidLine
+from pykbroker.cli.records.codec_options import CodecOptions
+from pykbroker.cli.records.codecs import Codec
+from tests.cli.conftest import Outcome
+
+Call = Callable[..., Outcome]
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "raw", "type": "bytes"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "lines", "type": {"type": "array", "items": "double"}},
+    ],
+}
+DOCUMENT = {"id": 0, "note": {"string": "ä"}, "raw": "\u0000ÿ", "at": 1_764_410_400_000, "lines": [1.5]}
+DATUM = {"id": 0, "note": "ä", "raw": b"\0\xff", "at": 1_764_410_400_000, "lines": [1.5]}
+PREFIX = b"\0\0\0\1\x02"  # of schema 258
+
+
+def avro_data() -> bytes:
+    """Bytes that open with a zero, as those behind a prefix do, too."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(ORDER), DATUM)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def avsc(tmp_path: Path) -> Path:
+    path = tmp_path / "order.avsc"
+    path.write_text(json.dumps(ORDER))
+    return path
+
+
+@pytest.fixture
+def descriptors(tmp_path: Path) -> Path:
+    """What `protoc --include_imports --descriptor_set_out=…` makes of two files."""
+    files = descriptor_pb2.FileDescriptorSet()
+    money = files.file.add(name="money.proto", package="shop", syntax="proto3")
+    message = money.message_type.add(name="Money")
+    message.field.add(name="cents", number=1, type="TYPE_INT64", label="LABEL_OPTIONAL")
+    order = files.file.add(name="order.proto", package="shop", syntax="proto3", dependency=["money.proto"])
+    order.message_type.add(name="Unused")
+    message = order.message_type.add(name="Order")
+    message.field.add(name="id", number=1, type="TYPE_INT32", label="LABEL_OPTIONAL")
+    message.field.add(name="note", number=2, type="TYPE_STRING", label="LABEL_OPTIONAL")
+    message.field.add(name="price", number=3, type="TYPE_MESSAGE", type_name=".shop.Money", label="LABEL_OPTIONAL")
+    message.nested_type.add(name="Inner").field.add(name="a", number=1, type="TYPE_BYTES", label="LABEL_OPTIONAL")
+    path = tmp_path / "order.desc"
+    path.write_bytes(files.SerializeToString())
+    return path
+
+
+def codec(schema: Path, message: str | None = None, schema_id: int | None = None) -> Codec:
+    return CodecOptions("value", schema=schema, message=message, schema_id=schema_id).codec()
+
+
+def test_avro_is_shown_in_its_own_json_and_comes_back(avsc: Path) -> None:
+    data = avro_data()
+    document = codec(avsc).document(data)
+    assert json.loads(document) == DOCUMENT
+    assert codec(avsc).shown(data) == document.encode()
+    assert codec(avsc).from_line(document.encode()) == data
+    assert codec(avsc).from_document(DOCUMENT) == data
+
+
+def test_avro_is_read_with_a_registrys_prefix_and_written_with_one(avsc: Path) -> None:
+    data = avro_data()
+    assert data[0] == 0
+    assert codec(avsc).document(PREFIX + data) == codec(avsc).document(data)
+    assert codec(avsc, schema_id=258).from_document(DOCUMENT) == PREFIX + data
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\0\0\0\0\1", b"\xff" * 30, avro_data()[:-1], avro_data() + b"\0", b"{}"]
+)
+def test_what_is_not_avro_of_the_schema_is_refused(avsc: Path, data: bytes) -> None:
+    with pytest.raises(InvalidLine, match="not Avro of this schema: "):
+        codec(avsc).document(data)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        1,
+        [],
+        {},
+        {**DOCUMENT, "id": "x"},
+        {**DOCUMENT, "id": 2**40},
+        {**DOCUMENT, "note": {"int": 1}},
+        {**DOCUMENT, "notes": 1},
+    ],
+)
+def test_a_document_that_does_not_fit_the_avro_schema_is_refused(avsc: Path, document: object) -> None:
+    with pytest.raises(InvalidLine, match="does not fit the Avro schema: "):
+        codec(avsc).from_document(document)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '"nothing"', '{"type":"record"}', "5", "[" * 5_000, '{"type":"enum","name":"e"}']
+)
+def test_a_file_that_is_no_avro_schema_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bad.avsc"
+    path.write_text(text)
+    with pytest.raises(CommandFailed, match=r"bad\.avsc is not an Avro schema: "):
+        codec(path)
+
+
+def test_protobuf_is_shown_in_its_own_json_and_comes_back(descriptors: Path) -> None:
+    data = bytes.fromhex("08071202c3a41a0308ac02")
+    document = '{"id":7,"note":"ä","price":{"cents":"300"}}'
+    orders = codec(descriptors, "shop.Order")
+    assert orders.document(data) == document
+    assert orders.shown(data) == document.encode()
+    assert orders.from_line(document.encode()) == orders.from_document(json.loads(document)) == data
+
+
+@pytest.mark.parametrize(
+    ("message", "index"), [("shop.Money", b"\0"), ("shop.Order", b"\2\2"), ("shop.Order.Inner", b"\4\2\0")]
+)
+def test_protobuf_is_read_with_a_registrys_prefix_and_written_with_one(
+    descriptors: Path, message: str, index: bytes
+) -> None:
+    data = codec(descriptors, message, 258).from_line(b"{}")
+    assert data == PREFIX + index
+    assert codec(descriptors, message).document(data) == "{}"
+    assert codec(descriptors, message).document(b"") == "{}"
+
+
+@pytest.mark.parametrize("data", [b"\x08", b"\xff\xff", b"\x12\x7f", b"\0\0\0\0\1", b"\0\0\0\0\1\xff\xff\xff\xff\x0f"])
+def test_what_is_not_the_protobuf_message_is_refused(descriptors: Path, data: bytes) -> None:
+    with pytest.raises(InvalidLine, match="not this Protobuf message: "):
+        codec(descriptors, "shop.Order").document(data)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"id":"x"}', b'{"other":1}', b"\xff", b"[" * 10_000])
+def test_a_document_that_does_not_fit_the_message_is_refused(descriptors: Path, text: bytes) -> None:
+    with pytest.raises(InvalidLine):
+        codec(descriptors, "shop.Order").from_line(text)
+
+
+def test_a_descriptor_set_must_be_one_and_have_the_message(descriptors: Path, avsc: Path) -> None:
+    with pytest.raises(CommandFailed, match=r"has no message 'Order'; names have their package, as in shop\.Order"):
+        codec(descriptors, "Order")
+    with pytest.raises(CommandFailed, match=r"order\.avsc is not a descriptor set"):
+        codec(avsc, "shop.Order")
+
+
+@pytest.mark.parametrize(("module", "extra"), [("fastavro", "avro"), ("google.protobuf", "protobuf")])
+def test_a_package_that_is_missing_is_named(
+    avsc: Path, monkeypatch: pytest.MonkeyPatch, module: str, extra: str
+) -> None:
+    for name in [each for each in sys.modules if each.startswith(module)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(CommandFailed, match=rf"pip install 'pykbroker\[{extra}\]'"):
+        codec(avsc, "shop.Order" if extra == "protobuf" else None)
+
+
+def test_schemas_go_with_lines_and_with_envelopes(
+    call: Call, run: Call, topic: str, avsc: Path, descriptors: Path
+) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    schemas = f"--key-schema {avsc} --value-schema {descriptors} --value-message shop.Order"
+    document = json.dumps(DOCUMENT, ensure_ascii=False)
+    line = f'{document}\t{{"id":7}}\n'.encode()
+    sent = run(f"produce --topic {topic} --parse-key {schemas} --key-schema-id 5 --value-schema-id 6", stdin=line)
+    assert (sent.code, sent.err) == (0, "1 record acknowledged\n")
+    shown = run(f"consume --topic {topic} -e {schemas}")
+    assert json.loads(shown.out.split("\t")[0]) == DOCUMENT
+    assert json.loads(shown.out.split("\t")[1]) == {"id": 7}
+    envelope = run(f"consume --topic {topic} -e --json {schemas}").out
+    assert json.loads(envelope)["key"] == DOCUMENT
+    assert run(f"consume --topic {topic} -e {schemas} --where", "id == `7`").out == shown.out
+    assert run(f"consume --topic {topic} -e {schemas} --where", "id == `8`").out == ""
+    assert run(f"produce --topic {topic} --json {schemas}", stdin=envelope.encode()).code == 0
+    assert run(f"consume --topic {topic} -e {schemas}").out == shown.out * 2
+
+
+def test_a_line_that_does_not_fit_its_schema_is_named(call: Call, run: Call, topic: str, avsc: Path) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    lines = json.dumps(DOCUMENT).encode() + b"\n{}\n"
+    ended = run(f"produce --topic {topic} --value-schema {avsc}", stdin=lines)
+    assert ended.code == 1
+    assert ended.err.startswith("Error: Line 2: value: does not fit the Avro schema: ")
+    assert ended.err.endswith("; that and what follows is not sent (1 record acknowledged)\n")
