@@ -1,4 +1,4 @@
-"""What `pykbroker groups describe` shows: tables in the columns of `kafka-consumer-groups`, and JSON."""
+"""Groups as `pykbroker groups describe` shows them: tables in the columns of `kafka-consumer-groups`, and JSON."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -55,6 +56,20 @@ def test_help_says_what_a_command_does_and_has_examples(words: str) -> None:
         assert f"Usage: pykbroker {words}" in shown.stdout.replace("Usage: main", "Usage: pykbroker")
         assert "Examples:" in shown.stdout
         assert f"pykbroker {words}" in shown.stdout.split("Examples:")[1]
+
+
+def test_the_page_about_commands_has_all_of_them_with_their_words() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \|([^|]*)\|", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE)
+    documented = {name: sorted(re.findall(r"`([a-z-]+)`", words)) for name, words in rows}
+    for name in NAMES:
+        command = found((name,))
+        words = command.list_commands(CONTEXT) if isinstance(command, click.Group) else _choices(command)
+        assert documented[name] == sorted(words)
+
+
+def _choices(command: click.Command) -> list[str]:
+    arguments = [each for each in command.params if isinstance(each, click.Argument)]
+    return [choice for each in arguments if isinstance(each.type, click.Choice) for choice in each.type.choices]
 
 
 @pytest.mark.parametrize("group", [words for words in COMMANDS if isinstance(found(tuple(words.split())), click.Group)])
@@ -140,7 +155,7 @@ def program(tmp_path: Path) -> Path:
         ("pykbroker topics --under-rep", ["--under-replicated-partitions"]),
         ("pykbroker spark a", ["archive", "audit"]),
         ("pykbroker completion ", ["bash", "zsh", "fish"]),
-        ("pykbroker nonsense d", []),
+        ("pykbroker groups nonsense", []),
     ],
 )
 def test_bash_completes_commands_words_and_options(program: Path, line: str, completed: list[str]) -> None:

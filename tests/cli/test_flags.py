@@ -62,7 +62,7 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
         ("consume --topic t --offset 3", "The partition is required when offset is specified."),
         ("consume --topic t --partition 0 --offset 3 --from-beginning", "cannot be specified together"),
         ("consume --topic t --partition 0 --group g", "cannot be specified together"),
-        ("consume --topic t --partition -1", "-1 is not in the range x>=0"),
+        ("consume --topic t --partition -1", "--partition expects numbers such as 0 or 0,2, not '-1'"),
         ("consume --topic t --partition 0 --offset -7", "The provided offset value '-7' is incorrect"),
         ("consume --topic t --max-messages many", "'many' is not a valid integer"),
         ("consume --topic t --value-deserializer Avro", "Deserializer Avro is not one of"),
