@@ -16,7 +16,7 @@ from pykbroker.security.acls.resources import PatternType, ResourceType
 
 from .acl_options import AclOptions, Pattern
 from .command import CommandFailed
-from .confirmation import confirm
+from .confirmation import can_ask, confirm, says_yes
 from .entries import Field, print_entries
 from .output import stdout_is_terminal
 from .printable import printable
@@ -52,11 +52,13 @@ async def remove(cluster: Cluster, options: AclOptions) -> None:
     for pattern, of_pattern in options.entries().items():
         if not of_pattern:
             question = f"Are you sure you want to delete all ACLs for resource filter `{pattern}`?"
-            if _is_sure(question, options):
+            if await _is_sure(question, options):
                 filters.append(pattern.filter)
             continue
         lines = "".join(f" \t{_line(entry)}\n" for entry in of_pattern)
-        if _is_sure(f"Are you sure you want to remove ACLs: \n{lines} from resource filter `{pattern}`?", options):
+        if await _is_sure(
+            f"Are you sure you want to remove ACLs: \n{lines} from resource filter `{pattern}`?", options
+        ):
             filters += [_exactly(entry) for entry in of_pattern]
     if filters:
         await delete_acls(cluster, filters)
@@ -165,10 +167,12 @@ def _exactly(entry: AccessControlEntry) -> EntryFilter:
     return EntryFilter(*entry)
 
 
-def _is_sure(question: str, options: AclOptions) -> bool:
-    """Ask on standard output and read standard input, as Kafka's tool does, whatever they are."""
+async def _is_sure(question: str, options: AclOptions) -> bool:
+    """Ask as Kafka's tool does: whoever is at standard input, which may be a file. Raises CommandFailed at its end."""
     if options.force:
         return True
+    if can_ask():
+        return await says_yes(question)
     try:
         return click.confirm(question, prompt_suffix=" ")
     except click.Abort:

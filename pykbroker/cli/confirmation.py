@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, TextIO
+from typing import Final
 
 import click
 
 from .command import CommandFailed
+from .output import is_terminal
 from .printable import printable
 
 MOST_SHOWN: Final = 20
@@ -25,8 +26,7 @@ yes_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
 
 def can_ask() -> bool:
     """Return whether a person sees standard error and types into standard input."""
-    streams: list[TextIO | None] = [sys.stdin, sys.stderr]
-    return all(each is not None and each.isatty() for each in streams)
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def is_settled(*, yes: bool, named: bool) -> bool:
@@ -51,17 +51,22 @@ async def confirm(action: str, going: Sequence[str], *, yes: bool, named: bool) 
 
 
 async def ask(question: str) -> None:
-    """Return when the person at the terminal says yes. Raises CommandFailed.
+    """Return when the person at the terminal says yes. Raises CommandFailed."""
+    if not await says_yes(f"{question}?"):
+        raise CommandFailed("Nothing was done")
+
+
+async def says_yes(question: str) -> bool:
+    """Return whether the person at the terminal says yes.
 
     The answer is waited for in the loop, which hears Ctrl-C meanwhile, and keeps connections.
     """
     import trio
 
-    click.echo(f"{question}? [y/N] ", err=True, nl=False)
+    click.echo(f"{question} [y/N] ", err=True, nl=False)
     await trio.lowlevel.wait_readable(sys.stdin)
     answer = os.read(sys.stdin.fileno(), _LONGEST_ANSWER)
-    if answer.strip().lower() not in (b"y", b"yes"):
-        raise CommandFailed("Nothing was done")
+    return answer.strip().lower() in (b"y", b"yes")
 
 
 def _shown(going: Sequence[str]) -> list[str]:

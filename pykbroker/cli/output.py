@@ -30,9 +30,13 @@ class Column:
 
 
 def stdout_is_terminal() -> bool:
-    """Return whether a person sees standard output; it may be closed, too."""
-    stdout: TextIO | None = sys.stdout
-    return stdout is not None and stdout.isatty()
+    """Return whether a person sees standard output."""
+    return is_terminal(sys.stdout)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a person is at a standard stream; Python has None for one that was closed."""
+    return stream is not None and stream.isatty()
 
 
 def plain_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:

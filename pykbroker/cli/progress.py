@@ -6,7 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
+
+from .output import is_terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -19,14 +21,9 @@ def progress(what: str, total: int) -> Iterator[Callable[..., None]]:
     """Yield a function that is told of every step, or of several at once."""
     bar = _Bar(what, total)
     try:
-        yield bar.advance if _is_seen() else _ignore
+        yield bar.advance if is_terminal(sys.stderr) else _ignore
     finally:
         bar.close()
-
-
-def _is_seen() -> bool:
-    stderr: TextIO | None = sys.stderr
-    return stderr is not None and stderr.isatty()
 
 
 class _Bar:

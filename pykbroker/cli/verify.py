@@ -34,7 +34,7 @@ from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_printing import finding_json
 from .examples import examples
 from .listing import print_line, printable
-from .output import stdout_is_terminal
+from .output import is_terminal, stdout_is_terminal
 from .verify_cluster import read_cluster
 from .verify_repair import repair_directory
 
@@ -223,7 +223,7 @@ def _locked(disk: OsDisk, paths: Sequence[str]) -> Iterator[None]:
 @contextmanager
 def _progress(disk: OsDisk, paths: Sequence[str], output: Output) -> Iterator[Callable[[int], None]]:
     """A bar below what is printed, or on standard error where that goes to a file."""
-    if not (stdout_is_terminal() or sys.stderr.isatty()):
+    if not (stdout_is_terminal() or is_terminal(sys.stderr)):
         yield lambda size: None
         return
     from rich.console import Console

@@ -178,6 +178,19 @@ def test_a_person_types_a_password_twice_and_is_asked_before_it_goes(at_ours: Te
     assert user in ask("users list").out
 
 
+@pytest.mark.parametrize(
+    ("line", "question"), [("users alter {}", b"Password of"), ("acls --remove --topic {}", b"[y/N]")]
+)
+def test_ctrl_c_at_a_question_changes_nothing(
+    at_ours: Terminal, ask: Call, user: str, line: str, question: bytes
+) -> None:
+    ask(f"acls add --topic {user} --allow-principal User:{user}")
+    ended, shown = at_ours(line.format(user), typed=[(question, b"\x03")])
+    assert ended == 130
+    assert "Traceback" not in shown
+    assert len(ask(f"acls list --topic {user}").cells) == 1
+
+
 def test_without_a_terminal_a_password_must_come_from_somewhere(ask: Call, user: str) -> None:
     refused = ask(f"users alter {user}")
     assert refused.err == "Error: A password is missing: give --password-file, or - for standard input\n"
