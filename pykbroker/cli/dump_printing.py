@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ class JsonPrinter:
     """Bytes that are UTF-8 are strings, others an object with their base64; every object names its file."""
 
     def file(self, path: str, kind: str) -> None:
-        click.echo(_json({"type": "file", "file": path, "kind": kind}))
+        click.echo(json_line({"type": "file", "file": path, "kind": kind}))
 
     def empty(self) -> None:
         """Print nothing: the file has no objects."""
@@ -28,17 +29,18 @@ class JsonPrinter:
         if isinstance(dumped, Finding):
             click.echo(finding_json(dumped))
         else:
-            click.echo(_json({"type": dumped.kind, "file": path} | dumped.fields))
+            click.echo(json_line({"type": dumped.kind, "file": path} | dumped.fields))
 
 
 def finding_json(finding: Finding) -> str:
     fields = finding._asdict()
     fields["file"] = fields.pop("path")
     fields["kind"] = str(finding.kind)
-    return _json({"type": "finding", "is_damage": finding.is_damage} | fields)
+    return json_line({"type": "finding", "is_damage": finding.is_damage} | fields)
 
 
-def _json(fields: Mapping[str, Any]) -> str:
+def json_line(fields: Mapping[str, Any]) -> str:
+    """Return an object in one line; bytes that are UTF-8 are strings, others an object with their base64."""
     return json.dumps(_plain(fields), ensure_ascii=True)
 
 
@@ -52,6 +54,8 @@ def _plain(value: Any) -> Any:
             return bytes(value).decode("utf-8")
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
     return value
 
 
