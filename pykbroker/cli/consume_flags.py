@@ -1,4 +1,4 @@
-"""What the flags of `pykbroker consume` ask for, checked: the topic, the places, the format, the filters.
+"""The flags of `pykbroker consume`, checked: the topic, the places, the format, the filters.
 
 Trio is not imported here, so that a wrong flag is told at once.
 """
@@ -88,7 +88,7 @@ class ConsumeFlags:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a place is given, so that the bounds of the partitions must be asked for."""
+        """True where a place is given, so that the bounds of the partitions must be asked for."""
         return self.has_end or self.from_place is not None
 
     @cached_property
@@ -101,7 +101,10 @@ class ConsumeFlags:
 
     @cached_property
     def start(self) -> Place:
-        """Where to begin. An end that is asked for makes the beginning the default. Raises CommandFailed."""
+        """The place to begin at: the earliest record where an end is asked for and nothing else is said.
+
+        Raises CommandFailed.
+        """
         from .records.places import END, START, Anchor, Place, parse_place
 
         if self.from_place is not None:
@@ -118,7 +121,7 @@ class ConsumeFlags:
 
     @cached_property
     def resets_to_earliest(self) -> bool:
-        """Whether to go to the first record where there is no offset, or none that exists; otherwise to the end."""
+        """True to go to the first record where there is no offset, or none that exists; otherwise to the end."""
         reset = self.properties.get("auto.offset.reset", "earliest" if self.has_end else "latest")
         if reset not in RESETS:
             raise CommandFailed(f"auto.offset.reset must be one of {', '.join(RESETS)}, not '{reset}'")

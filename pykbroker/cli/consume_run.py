@@ -34,7 +34,7 @@ from .records.envelope import EnvelopeFormat
 from .records.filters import Test, document_fulfils, has_header, kept, key_matches, value_matches
 from .records.places import Anchor, Bounds, Place, bounds_of, offsets_at
 from .records.printer import Printer, Watched, terminal_safe
-from .records.progress import progress
+from .records.progress import progress_to
 from .topic_filter import topic_filter
 
 RECORDS_PER_WRITE = 5_000
@@ -191,7 +191,7 @@ async def _open_bounded(
         ends = {of: min(stops[of], ends[of]) if flags.exit_at_end else stops[of] for of in stops}
     is_of_now = flags.exit_at_end or (flags.stop is not None and flags.stop.anchor is not Anchor.OFFSET)
     read = BoundedRead(cluster, consumer, ends, isolation_level=flags.isolation, is_of_now=is_of_now)
-    advance = stack.enter_context(progress(read.offsets_in_all, "offsets"))
+    advance = stack.enter_context(progress_to(read.offsets_in_all, "offsets"))
     reading = Reading(read.poll, lambda: read.is_finished)
     if advance is not None:
         reading.advance = lambda: advance(read.offsets_read)

@@ -1,4 +1,4 @@
-"""What the flags of `pykbroker produce` ask for, checked: the topic, the source, the form of keys and values."""
+"""The flags of `pykbroker produce`, checked: the topic, the source, the form of keys and values."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ProduceFlags:
 
     @property
     def is_whole_file(self) -> bool:
-        """Whether `--file` is one value."""
+        """True where `--file` is one value."""
         return self.file is not None and not (self.by_lines or self.as_json)
 
     @property

@@ -23,7 +23,7 @@ from .produce_flags import ProduceFlags
 from .records.input_lines import lines_of, opened, whole_file
 from .records.outgoing import Outgoing, Parse
 from .records.pace import Pace
-from .records.progress import progress
+from .records.progress import progress_to
 
 ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
@@ -71,7 +71,7 @@ class Sending:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there was a broker."""
+        """True once there was a broker."""
         return self._producer is not None
 
     def described(self) -> str:
@@ -139,7 +139,7 @@ class Sending:
                 raise CommandFailed(f"{flags.file}: {error}") from None
             await self._send(producer, Outgoing(flags.line_format.key, value, *self._constants()))
             return
-        with progress(os.fstat(descriptor).st_size, "bytes") as advance:
+        with progress_to(os.fstat(descriptor).st_size, "bytes") as advance:
             await self._send_lines(producer, lines_of(descriptor, advance=advance))
 
     async def _send_lines(self, producer: Producer, lines: AsyncGenerator[bytes, None]) -> None:

@@ -22,7 +22,7 @@ from pykbroker.protocol.errors import ErrorCode, MalformedMessage, TooManyElemen
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.schema import Message, Versions
 
-from .errors import ConnectionLost, NotKafka, TimedOut, UnsupportedByBroker, check
+from .errors import BadInput, ConnectionLost, NotKafka, TimedOut, UnsupportedByBroker, check
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 T = TypeVar("T")
@@ -165,7 +165,7 @@ class Connection:
         """Send what gets no answer (a produce with acks=0); returns its correlation id."""
         correlation_id = next(self._correlation_ids)
         used = self.version_of(type(request)) if version is None else version
-        await self._send(framing.encode_request(request, used, correlation_id, self._client_id))
+        await self._send(_encoded(request, used, correlation_id, self._client_id))
         return correlation_id
 
     async def send_raw(self, data: bytes) -> None:
@@ -207,7 +207,7 @@ class Connection:
         with trio.move_on_after(timeout_ms / 1000):
             self._waiting.add(correlation_id)
             try:
-                await self._send(framing.encode_request(request, version, correlation_id, self._client_id))
+                await self._send(_encoded(request, version, correlation_id, self._client_id))
                 return await self._answer(correlation_id)
             finally:
                 self._waiting.discard(correlation_id)
@@ -259,6 +259,14 @@ class Connection:
             await self.aclose()
             raise ConnectionLost(f"{self.peer} closed the connection")
         return received
+
+
+def _encoded(request: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """Raises BadInput for what the protocol cannot carry, such as a name that is not UTF-8."""
+    try:
+        return framing.encode_request(request, version, correlation_id, client_id)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
 
 
 def _decode_few(response_type: type[ResponseT], frame: bytes | bytearray, version: int) -> ResponseT | None:

@@ -53,7 +53,7 @@ class Consumer:
         max_bytes: int = MAX_BYTES,
         partition_max_bytes: int = PARTITION_MAX_BYTES,
     ) -> None:
-        """Where to go when an offset is out of range: `reset_to`, a timestamp of ListOffsets, None to fail.
+        """An offset that is out of range becomes that of `reset_to`, a timestamp of ListOffsets; None fails.
 
         resets_to_nearest: to the nearest offset that there is instead, so that nothing is read twice or left out.
         """

@@ -47,7 +47,8 @@ def transaction(bootstrap: str, name: Callable[[str], str]) -> Callable[..., con
     """`transaction(topic, values)`: a transaction that is open, with its records in the log."""
 
     def begin(topic: str, *values: bytes) -> confluent_kafka.Producer:
-        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": name("transaction")})
+        settings = {"bootstrap.servers": bootstrap, "transactional.id": name("transaction"), "log_level": 0}
+        producer = confluent_kafka.Producer(settings)
         producer.init_transactions(TIMEOUT_S)
         producer.begin_transaction()
         for value in values:
@@ -318,7 +319,7 @@ def test_progress_is_drawn_where_it_disturbs_no_record(call: Call, run: Call, bo
     here = ["consume", "--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", "600000", "-e", "--json"]
     code, shown = _on_a_terminal(here, subprocess.DEVNULL)
     assert code == 0
-    assert "of 600,000 offsets" in shown
+    assert "/600000" in shown
     code, shown = _on_a_terminal([each for each in here if each != "-e"] + ["--from-beginning"], subprocess.DEVNULL)
     assert (code, shown) == (0, "Processed a total of 600000 messages\r\n")
 
@@ -326,10 +327,10 @@ def test_progress_is_drawn_where_it_disturbs_no_record(call: Call, run: Call, bo
 def test_a_read_goes_on_where_the_leader_moves(start_cluster: Callable[..., ClusterCommand]) -> None:
     cluster = start_cluster("--brokers", "3")
     bootstrap = cluster.wait_until_ready()
-    settings = {"bootstrap.servers": bootstrap}
+    settings = {"bootstrap.servers": bootstrap, "log_level": 0}
     admin = AdminClient(settings)
     admin.create_topics([NewTopic("t", 1, 3)])["t"].result(TIMEOUT_S)
-    producer = confluent_kafka.Producer({**settings, "acks": "all"})
+    producer = confluent_kafka.Producer({**settings, "enable.idempotence": True})
     for number in range(20_000):
         producer.produce("t", b"%06d" % number + b"x" * 1_000)
         producer.poll(0)

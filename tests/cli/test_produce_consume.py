@@ -175,3 +175,11 @@ def test_a_full_disk_is_one_line(call: Call, given: Given, bootstrap: str, topic
                 check=False,
             )
         assert (ended.returncode, ended.stderr) == (1, b"Error: No space left on device\n")
+
+
+def test_a_name_that_is_no_text_is_one_line(call: Call) -> None:
+    for command in ("consume", "produce", "topics --describe"):
+        ended = call(command, "--topic", "\udcff")
+        assert (ended.code, ended.out) == (1, "")
+        assert ended.err.startswith("Error: ")
+        assert ended.err.count("\n") == 1

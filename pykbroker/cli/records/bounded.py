@@ -1,4 +1,4 @@
-"""Reads that end: each partition at an offset of its own, and the whole where every partition has ended.
+"""A read with an end: each partition has one of its own, and the whole ends with the last of them.
 
 An offset that was the end of a partition when the read began is asked for again while nothing comes: after an unclean
 election the partition may be shorter, and nobody should wait for records that are gone. Markers of transactions, holes
@@ -50,7 +50,7 @@ class BoundedRead:
 
     @property
     def offsets_read(self) -> int:
-        """How far the read has come, of `offsets_in_all`."""
+        """The progress of the read, of `offsets_in_all`."""
         positions = self._consumer.positions
         return sum(
             max(min(positions.get(of, end) if of in self._open else end, end) - self._starts[of], 0)

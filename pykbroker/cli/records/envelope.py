@@ -31,7 +31,7 @@ _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPE
 
 
 class Enveloped(NamedTuple):
-    """What an envelope says of the record that is to be sent. timestamp_ms: None where it says nothing."""
+    """The record of an envelope. timestamp_ms, partition: None where the envelope has none."""
 
     key: bytes | None
     value: bytes | None

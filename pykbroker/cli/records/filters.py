@@ -1,4 +1,4 @@
-"""Which records `pykbroker consume` shows: `--key`, `--grep`, `--header`, `--where`. All that are given must hold.
+"""Filters of `pykbroker consume`: `--key`, `--grep`, `--header`, `--where`. All that are given must hold.
 
 Patterns are RE2's, so that none takes longer than its text, and are found anywhere in a key or value. `--where` is
 JMESPath on the value's document; a value that is no document, or has no such field, is left out.

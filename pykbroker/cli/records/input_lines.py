@@ -49,7 +49,7 @@ async def lines_of(
 
 
 async def _read(descriptor: int, prompts: bool) -> bytes:
-    """In a thread that nobody waits for at a signal: a terminal or a pipe may never say anything again."""
+    """Read in a thread that nobody waits for at a signal: a terminal or a pipe may never say anything again."""
 
     def read() -> bytes:
         if prompts:

@@ -1,4 +1,4 @@
-"""So many records a second, by a clock that no sleep moves: up to one second's worth that is late is made up for."""
+"""A rate of records, by a clock that no sleep moves: up to one second's worth that is late is made up for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a read begins and ends, as `--from` and `--to` say it: by offset, by distance from an end, or by time.
+"""Places where a read begins and ends (`--from`, `--to`): an offset, a distance from an end, or a time.
 
     100, start, start+10, end, end-10, 2026-11-29T10:00:00Z, 2026-11-29, @1764410400000, "5m ago", now, today, yesterday
 
