@@ -101,19 +101,12 @@ def _describe(**flags: Any) -> None:
 @bootstrap_options
 @click.argument("name", metavar="USER")
 @_password_options
-def _create(
-    bootstrap_server: str,
-    command_config: Path | None,
-    name: str,
-    mechanisms: tuple[str, ...],
-    iterations: int | None,
-    password_file: Path | None,
-) -> None:
+def _create(**flags: Any) -> None:
     """Create a user with a password."""
-    change = change_of_word(name, mechanisms, iterations, password_file)
+    options = _with_password(**flags)
     from .user_actions import create
 
-    _run(create, UserOptions(bootstrap_server, command_config, (name,), change))
+    _run(create, options)
 
 
 @click.command(
@@ -129,19 +122,24 @@ def _create(
 @bootstrap_options
 @click.argument("name", metavar="USER")
 @_password_options
-def _alter(
+def _alter(**flags: Any) -> None:
+    """Set a new password of a user."""
+    options = _with_password(**flags)
+    from .user_actions import set_password
+
+    _run(set_password, options)
+
+
+def _with_password(
     bootstrap_server: str,
     command_config: Path | None,
     name: str,
     mechanisms: tuple[str, ...],
     iterations: int | None,
     password_file: Path | None,
-) -> None:
-    """Set a new password of a user."""
+) -> UserOptions:
     change = change_of_word(name, mechanisms, iterations, password_file)
-    from .user_actions import set_password
-
-    _run(set_password, UserOptions(bootstrap_server, command_config, (name,), change))
+    return UserOptions(bootstrap_server, command_config, (name,), change)
 
 
 @click.command(

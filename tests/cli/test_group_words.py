@@ -14,16 +14,6 @@ Call = Callable[..., Outcome]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-@pytest.fixture
-def group(call: Call, given: Callable[..., None], topic: str) -> str:
-    """A group that has committed four of ten records in one partition, and has no members."""
-    call(f"topics create {topic} --partitions 1")
-    given(topic, *(b"%d" % number for number in range(10)))
-    group = f"{topic}-group"
-    assert call(f"groups reset-offsets {group} --topic {topic} --to-offset 4 --yes").code == 0
-    return group
-
-
 def offset_of(call: Call, group: str) -> int | None:
     [described] = json.loads(call(f"groups describe {group} --json").out)
     offsets = [each["current_offset"] for each in described["partitions"]]

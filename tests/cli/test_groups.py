@@ -13,16 +13,6 @@ Call = Callable[..., Outcome]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-@pytest.fixture
-def group(call: Call, given: Callable[..., None], topic: str) -> str:
-    """A group that has committed four of ten records in one partition, and has no members."""
-    call(f"topics --create --topic {topic} --partitions 1")
-    given(topic, *(b"%d" % number for number in range(10)))
-    group = f"{topic}-group"
-    assert call(f"groups --reset-offsets --group {group} --topic {topic} --to-offset 4 --execute").code == 0
-    return group
-
-
 def offset_of(call: Call, group: str) -> int:
     [row] = call(f"groups --describe --group {group}").cells
     return int(row[3])
