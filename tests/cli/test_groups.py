@@ -133,7 +133,9 @@ def test_a_deleted_group_is_gone(call: Call, group: str) -> None:
 def test_a_group_that_does_not_exist_is_one_line(call: Call, name: Callable[[str], str]) -> None:
     group = name("missing")
     described = call(f"groups --describe --group {group}")
-    assert described == Outcome(1, "", f"Error: There is no group '{group}'.\n")
+    assert (described.code, described.out) == (1, "")
+    assert described.err.startswith(f"Error: There is no group '{group}'.")
+    assert described.err.count("\n") == 1
     deleted = call(f"groups --delete --group {group}")
     assert deleted.code == 1
     assert deleted.err.startswith(f"Error: Group '{group}' could not be deleted due to: ")
