@@ -71,7 +71,7 @@ async def objects(cluster: Cluster, options: ConfigOptions) -> list[Value]:
     kind, name = entity
     type_ = ENTITY_TYPES[kind]
     return [
-        as_json(type_.singular, each, await _rows(cluster, type_, each, options.all_, with_documentation=True))
+        as_json(type_.singular, each, await _rows(cluster, type_, each, options.all_))
         for each in ([name] if name is not None else await _all_names(cluster, kind))
     ]
 
@@ -111,11 +111,11 @@ async def _require_topic(cluster: Cluster, entity: EntityType, name: str) -> Non
 
 
 async def _rows(
-    cluster: Cluster, entity: EntityType, name: str, everything: bool, *, with_documentation: bool = False
+    cluster: Cluster, entity: EntityType, name: str, everything: bool
 ) -> list[DescribeConfigsResourceResult]:
     """Return the configs of an entity: its own, or all."""
     await _require_topic(cluster, entity, name)
-    rows = await describe_configs(cluster, Resource(entity.resource_type, name), with_documentation=with_documentation)
+    rows = await describe_configs(cluster, Resource(entity.resource_type, name))
     own_source = entity.own_source
     if entity.resource_type is ResourceType.BROKER and not name:
         own_source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG

@@ -41,21 +41,27 @@ class Resource:
     name: str
 
 
+_DOCUMENTATION_SINCE = 3
 _SET = 0
 _DELETE = 1
 MOST_TOPICS_AT_ONCE = 100
 """In one request for configs: a topic has some forty."""
 
 
-async def describe_configs(
-    cluster: Cluster, resource: Resource, *, with_documentation: bool = False
-) -> list[DescribeConfigsResourceResult]:
-    """Every config of the resource, by name, with its synonyms. Raises KafkaError."""
+async def describe_configs(cluster: Cluster, resource: Resource) -> list[DescribeConfigsResourceResult]:
+    """Every config of the resource, by name, with its synonyms, and what it means where the broker tells that.
+
+    Raises KafkaError.
+    """
     asked = DescribeConfigsResource(resource_type=resource.type, resource_name=resource.name, configuration_keys=None)
+    node = await _node_for(cluster, resource)
+    connection = await (cluster.any_connection() if node is None else cluster.node_connection(node))
+    explains = connection.version_of(DescribeConfigsRequest) >= _DOCUMENTATION_SINCE
     response = await cluster.request(
-        DescribeConfigsRequest(resources=[asked], include_synonyms=True, include_documentation=with_documentation),
+        DescribeConfigsRequest(resources=[asked], include_synonyms=True, include_documentation=explains),
         DescribeConfigsResponse,
-        node=await _node_for(cluster, resource),
+        node=node,
+        at_most=None if explains else _DOCUMENTATION_SINCE - 1,
         verify=_check_described,
     )
     return _by_name(row for result in response.results for row in result.configs)
