@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.cli.start import load_config
+from pykbroker.cli.start_config import load_config
 from pykbroker.config import BrokerConfig, broker_keys, unserved
 from pykbroker.config.development import DEVELOPMENT, TEST, without_given
 

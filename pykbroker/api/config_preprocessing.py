@@ -1,9 +1,8 @@
 """The checks that a broker makes before it forwards changes of configurations to the controller.
 
 Kafka's `ConfigAdminManager.preprocess` does the same: a controller leaves the checks of brokers' keys, of keys that are
-named twice and of keys without a value to brokers, so a broker makes them whichever node is the controller. A node's
-loggers are changed by the node that gets the request; this software has no such setting, so the broker answers them
-with INVALID_REQUEST, where Kafka's controller would take the change for its own loggers.
+named twice and of keys without a value to brokers, so a broker makes them whichever node is the controller. Loggers,
+which are no configuration of the cluster, come here in AlterConfigs alone (`broker_loggers` takes the others).
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from pykbroker.metadata.configs import (
     check_named_once,
 )
 from pykbroker.metadata.image import (
-    BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -36,11 +34,8 @@ from pykbroker.protocol.messages.configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
-from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker, ClusterNode
-
-from .authorization import is_allowed_on_cluster
 
 _ResourceT = TypeVar(
     "_ResourceT", AlterConfigsRequestAlterConfigsResource, IncrementalAlterConfigsRequestAlterConfigsResource
@@ -63,7 +58,6 @@ def refused_here(
             resources,
             broker.node_id,
             broker.partitions.log_directories(),
-            lambda: is_allowed_on_cluster(context, Operation.ALTER_CONFIGS),
         )
     node = context.node
     if context.is_forwarded or node.controller is None or not node.controller.is_active:
@@ -75,22 +69,16 @@ def preprocess(
     resources: list[_ResourceT],
     node_id: int,
     log_directories: Collection[str],
-    may_alter_loggers: Callable[[], bool] = lambda: True,
 ) -> list[AlterConfigsResourceResponse]:
     """Take the resources out of `resources` that are not to be forwarded, and return their rows of the response.
 
-    log_directories: those of this node, by absolute path. may_alter_loggers: asked where IncrementalAlterConfigs names
-    them, since Kafka looks at that right before it looks at what is asked.
+    log_directories: those of this node, by absolute path.
     """
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
     def check(resource: _Resource, changes: _Changes) -> None:
         check_named_once(times[resource.resource_type, resource.resource_name])
         check_keys(changes)
-        is_incremental = isinstance(resource, IncrementalAlterConfigsRequestAlterConfigsResource)
-        if is_incremental and resource.resource_type == BROKER_LOGGER_RESOURCE and not may_alter_loggers():
-            denial = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            raise ApiError(denial, denial.description)
         if resource.resource_type not in _TYPES_OF_THE_CLUSTER:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
         if resource.resource_type == BROKER_RESOURCE:

@@ -1,8 +1,8 @@
 """DescribeConfigs (key 32): every key of a topic, a group or a broker, with its value and where that comes from.
 
-Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569; the documentation is
-Kafka's own, and null here). A value that may be a secret is null. Loggers and client metrics have no configurations
-here.
+Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569), which
+is in the words of `pykbroker.config.texts`. A value that may be a secret is null. Client metrics have no
+configurations here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from pykbroker.config import broker_keys, group_keys, topic_keys
+from pykbroker.config.given_settings import with_origin
 from pykbroker.config.keys import WIRE_TYPES
+from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
@@ -21,7 +23,7 @@ from pykbroker.metadata.effective_configs import (
     group_configs,
     topic_configs,
 )
-from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.compile import encode_structs
 from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES
@@ -43,11 +45,13 @@ from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.runtime.turns import portions
 
+from .broker_loggers import described_loggers
 from .config_resources import check_resource
 
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
+_KINDS: Final[Mapping[int, Kind]] = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", GROUP_RESOURCE: "group"}
 
 
 @handles_on_all_nodes(
@@ -62,7 +66,7 @@ async def describe_configs(
     context: RequestContext[ClusterNode], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """A resource that is named twice is described twice, as in Kafka, out of the same bytes."""
-    description = _Description(context, include_synonyms=request.include_synonyms)
+    description = _Description(context, request)
     results = []
     for resource in request.resources:
         results.append(await description.of(resource))
@@ -72,12 +76,13 @@ async def describe_configs(
 class _Description:
     """The answers of one request. What is the same for many resources is found, encoded and kept once."""
 
-    def __init__(self, context: RequestContext[ClusterNode], *, include_synonyms: bool) -> None:
+    def __init__(self, context: RequestContext[ClusterNode], request: DescribeConfigsRequest) -> None:
         self._context = context
         self._node = context.node
         self._turn = context.turn
         self._version = context.header.api_version
-        self._include_synonyms = include_synonyms
+        self._include_synonyms = request.include_synonyms
+        self._include_documentation = request.include_documentation
         self._layers = BrokerLayers(self._node.config, self._node.image, self._node.node_id)
         self._rows: dict[Hashable, EncodedStructs] = {}
         self._size = 0
@@ -88,8 +93,7 @@ class _Description:
         )
         try:
             check_resource(self._context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
-            _check(self._node, resource)
-            rows = await self._rows_of(resource)
+            rows = await self._found(resource)
             self._size += sum(map(len, rows.parts))
             if self._size > LARGEST_ANSWER_BYTES:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for less at a time")
@@ -98,6 +102,21 @@ class _Description:
             result.error_code, result.error_message = error.code, error.message or ""
         await self._turn.took(_STEPS_OF_RESOURCE)
         return result
+
+    async def _found(self, resource: DescribeConfigsResource) -> EncodedStructs:
+        """The rows of any resource. Raises ApiError."""
+        if resource.resource_type == BROKER_LOGGER_RESOURCE:
+            return await self._loggers(resource)
+        _check(self._node, resource)
+        return await self._rows_of(resource)
+
+    async def _loggers(self, resource: DescribeConfigsResource) -> EncodedStructs:
+        rows = described_loggers(self._node.node_id, resource.resource_name)
+        if resource.configuration_keys:
+            wanted = set(resource.configuration_keys)
+            rows = [each for each in rows if each.name in wanted]
+        await self._turn.took(len(rows) * _STEPS_OF_ROW)
+        return self._rows_as_bytes(rows)
 
     async def _rows_of(self, resource: DescribeConfigsResource) -> EncodedStructs:
         keys = await self._known_keys(resource.configuration_keys or ())
@@ -109,7 +128,7 @@ class _Description:
             found = self._configs(resource, overrides)
             # No keys at all, and an empty list of keys, stand for every key.
             wanted = [each for each in found if each.key.name in keys] if resource.configuration_keys else found
-            rows = self._rows[described] = self._encoded(wanted)
+            rows = self._rows[described] = self._encoded(wanted, resource.resource_type)
             await self._turn.took(len(found) * _STEPS_OF_ROW)
         return rows
 
@@ -149,8 +168,16 @@ class _Description:
                 return group_configs(self._layers, overrides)
         return broker_configs(self._layers) if resource.resource_name else cluster_broker_configs(self._layers)
 
-    def _encoded(self, configs: Sequence[EffectiveConfig]) -> EncodedStructs:
+    def _encoded(self, configs: Sequence[EffectiveConfig], resource_type: int) -> EncodedStructs:
         rows = [_row(each, include_synonyms=self._include_synonyms) for each in configs]
+        if self._include_documentation:
+            origins, of_broker = self._node.config.origins, resource_type == BROKER_RESOURCE
+            for row in rows:
+                text = text_of(row.name, _KINDS[resource_type])
+                row.documentation = with_origin(text, origins.get(row.name) if of_broker else None)
+        return self._rows_as_bytes(rows)
+
+    def _rows_as_bytes(self, rows: Sequence[DescribeConfigsResourceResult]) -> EncodedStructs:
         encoded = encode_structs(DescribeConfigsResponse, rows, self._version)
         return EncodedStructs(len(rows), encoded, self._version)
 

@@ -48,6 +48,11 @@ async def list_config_resources(
         resources += [
             ConfigResource(resource_type=BROKER_RESOURCE, resource_name=str(each)) for each in sorted(image.brokers)
         ]
+    if BROKER_LOGGER_RESOURCE in types:
+        resources += [
+            ConfigResource(resource_type=BROKER_LOGGER_RESOURCE, resource_name=str(each))
+            for each in sorted(image.brokers)
+        ]
     if TOPIC_RESOURCE in types:
         for names in portions(list(image.topics)):
             resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in names]

@@ -18,9 +18,11 @@ from pykbroker.config.cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, listen
 from pykbroker.server.runtime.ephemeral_directories import ephemeral_directory, sweep_in_background
 from pykbroker.storage.files.errors import StorageError
 
+from .cluster_lines import JsonLines, TextLines
 from .cluster_setup import ports_from, set_up_cluster
 from .command import ClientCommand, CommandFailed, key_values, one_line
 from .examples import examples
+from .log_flags import log_arguments, parse_log_levels, with_log_options
 from .stop_requests import StopRequests
 
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
@@ -58,6 +60,7 @@ DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
 @click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
 @click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory that is removed at the end.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A property of every node.")
+@with_log_options
 def command(
     brokers: int,
     controllers: int,
@@ -65,6 +68,8 @@ def command(
     data_dir: Path | None,
     ephemeral: bool,
     configs: tuple[str, ...],
+    log_levels: tuple[str, ...],
+    log_format: str,
 ) -> None:
     """Start a cluster of several nodes on this host."""
     stop = StopRequests()
@@ -75,6 +80,7 @@ def command(
 
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
+    parse_log_levels(log_levels)
     with _directory(data_dir, ephemeral) as directory:
         try:
             ports = ports_from(base_port, listener_count(brokers, controllers))
@@ -84,7 +90,8 @@ def command(
             raise CommandFailed(one_line(error)) from None
         except OSError as error:
             raise CommandFailed(f"{error.filename}: {error.strerror}") from None
-        processes = ClusterProcesses(plan, files)
+        lines = JsonLines() if log_format == "json" else TextLines()
+        processes = ClusterProcesses(plan, files, lines, log_arguments(log_levels, log_format))
         trio.run(processes.run, stop)
     raise SystemExit(processes.exit_code)
 

@@ -19,18 +19,20 @@ import trio
 
 from pykbroker.config.cluster_plan import ClusterPlan, PlannedNode
 
+from .cluster_lines import ClusterLines
 from .stop_requests import StopRequests
 
 STOP_DEADLINE_S = 60.0
 LAST_LINES_DEADLINE_S = 1.0
 _READY = "pykbroker ready:"
-_COLORS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 
 
 class NodeProcess:
-    """The process of one node. say: takes each line of its log."""
+    """The process of one node. say: takes each line of its log. flags: of its start."""
 
-    def __init__(self, node: PlannedNode, properties_file: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, node: PlannedNode, properties_file: Path, say: Callable[[str], None], flags: Sequence[str] = ()
+    ) -> None:
         self.node = node
         self.is_ready = False
         self.settled = trio.Event()
@@ -38,7 +40,7 @@ class NodeProcess:
         self.ended = trio.Event()
         self.last_line = ""
         self._command = [sys.executable, "-m", "pykbroker", "start", "--parent-pid", str(os.getpid())]
-        self._command.append(str(properties_file))
+        self._command += [*flags, str(properties_file)]
         self._say = say
         self._process: trio.Process | None = None
 
@@ -96,14 +98,21 @@ class NodeProcess:
 
 
 class ClusterProcesses:
-    """The processes of a cluster's nodes. exit_code: the one of the command, once it has run."""
+    """The processes of a cluster's nodes. exit_code: the one of the command, once it has run.
 
-    def __init__(self, plan: ClusterPlan, properties_files: Mapping[int, Path]) -> None:
+    flags: of each node's start.
+    """
+
+    def __init__(
+        self, plan: ClusterPlan, properties_files: Mapping[int, Path], lines: ClusterLines, flags: Sequence[str] = ()
+    ) -> None:
         self._plan = plan
-        width = max(len(node.name) for node in plan.nodes)
+        self._tell = lines.tell
+        self._words = lines.words
+        says = lines.of_nodes([node.name for node in plan.nodes])
         self._processes = [
-            NodeProcess(node, properties_files[node.node_id], _prefixed(node.name.ljust(width), number))
-            for number, node in enumerate(plan.nodes)
+            NodeProcess(node, properties_files[node.node_id], say, flags)
+            for node, say in zip(plan.nodes, says, strict=True)
         ]
         self._is_stopping = False
         self._stop_asked = trio.Event()
@@ -124,7 +133,7 @@ class ClusterProcesses:
         for times in itertools.count(1):
             await stop.asked(times)
             if self._is_stopping:
-                _tell("the nodes are killed")
+                self._tell("the nodes are killed")
                 self._signal_all(signal.SIGKILL)
             self._is_stopping = True
             self._stop_asked.set()
@@ -143,12 +152,12 @@ class ClusterProcesses:
             return
         how = _how_it_ended(process.returncode)
         if not process.is_ready:
-            _tell(f"{process.node.name} did not start, it {how}: {process.last_line}")
+            self._tell(f"{process.node.name} did not start, it {how}: {self._words(process.last_line)}")
             self._fail()
         elif any(not each.ended.is_set() for each in self._processes):
-            _tell(f"{process.node.name} {how}; the other nodes go on")
+            self._tell(f"{process.node.name} {how}; the other nodes go on")
         else:
-            _tell(f"{process.node.name} {how}; no node is left")
+            self._tell(f"{process.node.name} {how}; no node is left")
             self._fail()
 
     def _fail(self) -> None:
@@ -171,7 +180,7 @@ class ClusterProcesses:
                 await process.ended.wait()
         for process in running:
             if not process.ended.is_set():
-                _tell(f"{process.node.name} did not stop within {STOP_DEADLINE_S:g} s and is killed")
+                self._tell(f"{process.node.name} did not stop within {STOP_DEADLINE_S:g} s and is killed")
                 process.send_signal(signal.SIGKILL)
                 await process.ended.wait()
             if process.returncode not in (0, -signal.SIGTERM):  # the second: before it could take signals
@@ -187,17 +196,3 @@ def _how_it_ended(returncode: int | None) -> str:
     if returncode < 0:
         return f"was ended by {signal.Signals(-returncode).name}"
     return f"ended with exit code {returncode}"
-
-
-def _prefixed(name: str, number: int) -> Callable[[str], None]:
-    prefix = click.style(f"{name} |", fg=_COLORS[number % len(_COLORS)])
-
-    def say(line: str) -> None:
-        click.echo(f"{prefix} {line}", err=True)
-
-    return say
-
-
-def _tell(text: str) -> None:
-    """A line of the command itself."""
-    click.echo(f"pykbroker cluster: {text}", err=True)

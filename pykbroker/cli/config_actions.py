@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,8 +14,6 @@ from pykbroker.client.groups import list_groups
 from pykbroker.client.quotas import describe_quotas
 from pykbroker.client.scram_users import describe_scram_users
 from pykbroker.client.topics import list_topics
-from pykbroker.protocol.config_source import ConfigSource
-from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 from pykbroker.quotas.entities import USER
 
 from .client_entities import (
@@ -26,10 +26,20 @@ from .client_entities import (
     scram_users_json,
 )
 from .command import CommandFailed
-from .config_entries import as_json, source_name
+from .config_entries import as_json
 from .config_options import ENTITY_TYPES, ConfigOptions, EntityType, SeveralConfigs
+from .described_configs import Rows, own_rows, print_rows, title_of
 from .entries import Value, print_json
-from .output import Column, print_table, stdout_is_terminal
+from .meant_keys import warn_of_unknown, with_meant_keys
+
+if TYPE_CHECKING:
+    from pykbroker.config.texts import Kind
+
+_KINDS: Final[Mapping[ResourceType, Kind]] = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.BROKER: "broker",
+    ResourceType.GROUP: "group",
+}
 
 
 async def describe(cluster: Cluster, options: ConfigOptions) -> None:
@@ -44,7 +54,7 @@ async def describe(cluster: Cluster, options: ConfigOptions) -> None:
         return
     kind, name = entity
     for each in [name] if name is not None else await _all_names(cluster, kind):
-        await _describe(cluster, ENTITY_TYPES[kind], each, options.all_)
+        await _describe(cluster, ENTITY_TYPES[kind], each, options)
 
 
 async def describe_each(cluster: Cluster, entities: SeveralConfigs) -> None:
@@ -71,7 +81,7 @@ async def objects(cluster: Cluster, options: ConfigOptions) -> list[Value]:
     kind, name = entity
     type_ = ENTITY_TYPES[kind]
     return [
-        as_json(type_.singular, each, await _rows(cluster, type_, each, options.all_))
+        as_json(type_.singular, each, await _rows(cluster, type_, each, everything=options.all_))
         for each in ([name] if name is not None else await _all_names(cluster, kind))
     ]
 
@@ -89,7 +99,12 @@ async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange |
     type_ = ENTITY_TYPES[kind]
     await _require_topic(cluster, type_, name)
     changes = options.changes
-    await alter_configs(cluster, Resource(type_.resource_type, name), changes.to_set(), changes.to_delete())
+    to_set, to_delete = changes.to_set(), changes.to_delete()
+    of_keys = _KINDS.get(type_.resource_type)
+    with nullcontext() if of_keys is None else with_meant_keys([*to_set, *to_delete], of_keys):
+        await alter_configs(cluster, Resource(type_.resource_type, name), to_set, to_delete)
+    if of_keys == "broker":
+        warn_of_unknown(to_set, of_keys)
     click.echo(f"Completed updating {_of(type_, name)}.")
 
 
@@ -110,45 +125,18 @@ async def _require_topic(cluster: Cluster, entity: EntityType, name: str) -> Non
         await cluster.topic(name)
 
 
-async def _rows(
-    cluster: Cluster, entity: EntityType, name: str, everything: bool
-) -> list[DescribeConfigsResourceResult]:
+async def _rows(cluster: Cluster, entity: EntityType, name: str, *, everything: bool) -> Rows:
     """Return the configs of an entity: its own, or all."""
     await _require_topic(cluster, entity, name)
-    rows = await describe_configs(cluster, Resource(entity.resource_type, name))
-    own_source = entity.own_source
-    if entity.resource_type is ResourceType.BROKER and not name:
-        own_source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    if everything or own_source is None:
-        return rows
-    return [row for row in rows if row.config_source == own_source]
+    rows: Rows = await describe_configs(cluster, Resource(entity.resource_type, name))
+    return rows if everything else own_rows(entity, name, rows)
 
 
-async def _describe(cluster: Cluster, entity: EntityType, name: str, everything: bool) -> None:
-    rows = await _rows(cluster, entity, name, everything)
-    if not name:
-        title = f"Default configs for {entity.singular}s in the cluster are:"
-    else:
-        title = f"{'All' if everything else 'Dynamic'} configs for {entity.singular} {name} are:"
-    click.echo(title)
-    if stdout_is_terminal():
-        columns = [Column("Name"), Column("Value"), Column("Source"), Column("Synonyms")]
-        cells = [[row.name, _value(row.value), source_name(row.config_source), _synonyms(row)] for row in rows]
-        if rows:
-            print_table(columns, cells)
-        return
-    for row in rows:
-        sensitive = "true" if row.is_sensitive else "false"
-        click.echo(f"  {row.name}={_value(row.value)} sensitive={sensitive} synonyms={{{_synonyms(row)}}}")
+async def _describe(cluster: Cluster, entity: EntityType, name: str, options: ConfigOptions) -> None:
+    rows = await _rows(cluster, entity, name, everything=options.all_)
+    click.echo(title_of(entity, name, everything=options.all_))
+    print_rows(rows, explain=options.explain)
 
 
 def _of(entity: EntityType, name: str) -> str:
     return f"config for {entity.singular} {name}" if name else f"default config for {entity.singular}s in the cluster"
-
-
-def _value(value: str | None) -> str:
-    return "null" if value is None else value
-
-
-def _synonyms(row: DescribeConfigsResourceResult) -> str:
-    return ", ".join(f"{source_name(one.source)}:{one.name}={_value(one.value)}" for one in row.synonyms)

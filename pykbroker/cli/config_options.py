@@ -121,6 +121,7 @@ class ConfigOptions:
     entity_names: tuple[str, ...]
     short: tuple[tuple[str, str], ...]
     changes: ConfigChanges = ConfigChanges()
+    explain: bool = False
     as_json: bool = False
 
     def entity(self) -> ClientEntity | tuple[str, str | None]:

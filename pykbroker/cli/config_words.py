@@ -51,6 +51,7 @@ def add_words(group: click.Group) -> None:
 @_ENTITY_NAMES
 @_DEFAULT
 @click.option("--all", "all_", is_flag=True, help="Every config, defaults included.")
+@click.option("--explain", is_flag=True, help="What each config means, and where it is set.")
 @json_option
 def _describe(
     bootstrap_server: str,
@@ -60,6 +61,7 @@ def _describe(
     entity_names: tuple[str, ...],
     is_default: bool,
     all_: bool,
+    explain: bool,
     as_json: bool,
 ) -> None:
     """Show the configs of topics, brokers, groups, client metrics, users, clients or ips.
@@ -73,6 +75,7 @@ def _describe(
             command_config=command_config,
             describe=True,
             all_=all_,
+            explain=explain,
             entity_types=(type_,),
             entity_names=each,
             short=(),

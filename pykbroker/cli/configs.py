@@ -54,6 +54,7 @@ class _TwoForms(TwoForms):
 @click.option("--group", metavar="NAME", help="Short for --entity-type groups --entity-name.")
 @client_entity_options
 @click.option("--all", "all_", is_flag=True, help="With --describe: every config, defaults included.")
+@click.option("--explain", is_flag=True, help="With --describe: what each config means, and where it is set.")
 @change_options
 @click.option(
     "--add-config-file", type=click.Path(path_type=Path), metavar="FILE", help="Properties file with configs."
@@ -75,6 +76,7 @@ def command(
     group: str | None,
     clients: ClientEntityFlags,
     all_: bool,
+    explain: bool,
     add_config: str | None,
     add_config_file: Path | None,
     delete_config: str | None,
@@ -94,6 +96,7 @@ def command(
         command_config=command_config,
         describe=describe,
         all_=all_,
+        explain=explain,
         entity_types=entity_types,
         entity_names=entity_names,
         short=(*((type_, name) for type_, name in resources.items() if name is not None), *clients.named),
@@ -107,7 +110,7 @@ def command(
 
         run_on_cluster(config_actions.describe, options, client_id="configs")
         return
-    reject({"--all": all_, "--json": as_json}, "can be used with --describe only")
+    reject({"--all": all_, "--explain": explain, "--json": as_json}, "can be used with --describe only")
     alter_entity(options)
 
 

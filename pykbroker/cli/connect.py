@@ -54,10 +54,23 @@ def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client
     from pykbroker.client.from_properties import cluster_of
     from pykbroker.config.keys import ConfigurationError
 
+    if properties:
+        from .client_keys import check_client_keys
+
+        check_client_keys(properties)
     try:
-        return cluster_of(bootstrap_server, properties, client_id=client_id)
+        return cluster_of(bootstrap_server, properties, client_id=client_id, look_closer=_look_closer(properties))
     except ConfigurationError as error:
         raise CommandFailed(str(error)) from None
+
+
+def _look_closer(properties: Mapping[str, str]) -> Callable[[str, int], Awaitable[str]]:
+    async def look(host: str, port: int) -> str:
+        from .strangers import stranger_at
+
+        return await stranger_at(host, port, properties)
+
+    return look
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:

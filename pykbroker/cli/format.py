@@ -153,7 +153,7 @@ def _format(
 
 
 def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:
-    from .start import checked_sasl, key_values, load_config
+    from .start_config import checked_sasl, key_values, load_config
 
     config = load_config(properties, key_values(overrides), None)
     checked_sasl(config, asks=False)

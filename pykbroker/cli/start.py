@@ -12,9 +12,8 @@ from __future__ import annotations
 import gc
 import logging
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,9 @@ from pykbroker.error_groups import first_of
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
 from .examples import examples
+from .start_files import allow_all_descriptors, announced_in, directory_of_flags
+from .start_flags import StartFlags, start_options
+from .start_node import Start, make_node
 from .stop_requests import StopRequests
 
 if TYPE_CHECKING:
@@ -31,20 +33,13 @@ if TYPE_CHECKING:
 
     from pykbroker.config import BrokerConfig
     from pykbroker.control.clocks.clocks import Clocks
-    from pykbroker.security.sasl.process_options import ProcessOptions
-    from pykbroker.server.logs.log_loading import OnLoading
-    from pykbroker.server.network.offer import Offer
     from pykbroker.server.node.node import Node, NodeReady
 
     from .port_file import PortFile
-    from .secure.directory import SecureDirectory
     from .start_as import StartAs
     from .start_control import StartControl
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_DATA_DIRECTORY = "pykbroker-data"
-_LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
 
 @click.command(
@@ -56,289 +51,141 @@ _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
         ("By Apache Kafka's property names", "pykbroker start server.properties --override num.partitions=3"),
     ),
 )
-@click.argument("properties", required=False, type=click.Path(path_type=Path), metavar="[server.properties]")
-@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
-@click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory that is removed at the end.")
-@click.option(
-    "--savepoint",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Begin with the state that a savepoint has, in a directory that is empty so far.",
-)
-@click.option(
-    "--secure",
-    "secure_dir",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With TLS, users and rights: certificates, passwords and clients' configurations are in DIR, made at first.",
-)
-@click.option("--as", "as_name", metavar="NAME|FILE", help="Offer what another Kafka offers: 2.8, or a file of probe.")
-@click.option("--dev", is_flag=True, help="Settings for a developer's machine, where the file gives no others.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port for clients; 0 is any free one.")
-@click.option(
-    "--port-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A file that says where the node serves, from when it serves until it ends.",
-)
-@click.option("--die-with-parent", is_flag=True, help="End when the process that started this one is gone.")
-@click.option(
-    "--parent-pid",
-    type=click.IntRange(1),
-    metavar="PID",
-    help="The process with which this one ends, where it is not the parent but its parent, say.",
-)
-@click.option(
-    "--ctl-port",
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="Have programs of this machine control the broker over HTTP, for tests: pykbroker ctl; 0 is any free port.",
-)
-@click.option(
-    "--ctl-token-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --ctl-port: a file, which others cannot read, with the token that whoever controls the broker sends.",
-)
-def command(
-    properties: Path | None,
-    overrides: tuple[str, ...],
-    data_dir: Path | None,
-    ephemeral: bool,
-    savepoint: Path | None,
-    secure_dir: Path | None,
-    as_name: str | None,
-    dev: bool,
-    port: int | None,
-    port_file: Path | None,
-    die_with_parent: bool,
-    parent_pid: int | None,
-    ctl_port: int | None,
-    ctl_token_file: Path | None,
-) -> None:
+@start_options
+def command(flags: StartFlags) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     stop = StopRequests()
     stop.listen()
-    if die_with_parent or parent_pid is not None:
+    if flags.die_with_parent or flags.parent_pid is not None:
         from .parent_watch import ParentWatch
 
-        ParentWatch(parent_pid).start(stop.ask)
+        ParentWatch(flags.parent_pid).start(stop.ask)
     with stop.interrupting():
-        from pykbroker.config import ConfigurationError
-        from pykbroker.config.development import DEVELOPMENT
+        import pykbroker.config  # noqa: F401 - takes a while
         from pykbroker.server.runtime.log_lines import write_log_to
 
-    if ephemeral and data_dir is not None:
-        raise CommandFailed("--ephemeral and --data-dir exclude each other")
-    if savepoint is not None and secure_dir is not None:
-        raise CommandFailed("--savepoint and --secure exclude each other: a savepoint has its own users and rights")
-    if secure_dir is not None and properties is not None:
-        raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
-    if ctl_token_file is not None and ctl_port is None:
-        raise CommandFailed("--ctl-token-file goes with --ctl-port")
-    write_log_to(sys.stderr)
-    _allow_all_descriptors()
-    with _port_file(port_file) as where, _directory_of_flags(data_dir, ephemeral) as directory:
+    flags.check()
+    if flags.check_config:
+        write_log_to(sys.stderr, logging.ERROR)
+        _check_config(flags)
+        return
+    write_log_to(sys.stderr, style=flags.log_format, levels=flags.levels)
+    allow_all_descriptors()
+    try:
+        _run(flags, stop)
+    except CommandFailed as error:
+        if flags.log_format != "json":
+            raise
+        _log.critical("%s", one_line(error))
+        raise SystemExit(1) from None
+
+
+def _run(flags: StartFlags, stop: StopRequests) -> None:
+    """Run the node that the flags ask for. Raises CommandFailed."""
+    with (
+        announced_in(flags.port_file) as port_file,
+        directory_of_flags(flags.data_dir, flags.ephemeral) as directory,
+    ):
+        start = _start_of(flags, directory, port_file)
         try:
-            secure = None if secure_dir is None else _open_secure(secure_dir)
-            file = properties if secure is None else secure.properties
-            defaults = DEVELOPMENT if dev else {}
-            start_as = None if as_name is None else _start_as(as_name)
-            below = dict({} if start_as is None else start_as.properties)
-            if savepoint is not None:
-                below["node.id"] = str(_node_id_of(savepoint))
-            config = load_config(file, key_values(overrides), directory, port=port, defaults=defaults, below=below)
-            options = checked_sasl(config, asks=True)
-            offer = None if start_as is None else start_as.offer(config)
-            ctl = None if ctl_port is None else _control(config, ctl_port, ctl_token_file)
-        except ConfigurationError as error:
-            raise CommandFailed(one_line(error)) from None
-        try:
-            clocks = None
-            if savepoint is not None:
-                with stop.interrupting():
-                    clocks = _unpack(savepoint, config, durably=not ephemeral)
-            _serve(_Start(config, options, secure, where, ephemeral, offer, ctl, clocks), stop)
+            with stop.interrupting():
+                clocks = _unpacked(flags, start)
+            _serve(start if clocks is None else replace(start, clocks=clocks), stop)
         except SystemExit:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """One start: what is served, and what the flags want beside it. clocks: those of a savepoint."""
-
-    config: BrokerConfig
-    options: ProcessOptions
-    secure: SecureDirectory | None
-    port_file: PortFile | None
-    is_ephemeral: bool
-    offer: Offer | None
-    ctl: StartControl | None
-    clocks: Clocks | None = None
-
-
-def load_config(
-    properties: Path | None,
-    overrides: Mapping[str, str],
-    directory: Path | None,
-    *,
-    port: int | None = None,
-    defaults: Mapping[str, str] | None = None,
-    below: Mapping[str, str] | None = None,
-) -> BrokerConfig:
-    """The configuration of a node.
-
-    directory, port: what flags asked for, which wins over the properties. defaults: those where they give none. below:
-    those of a personality, in the same place.
-    """
-    from pykbroker.config import BrokerConfig
-    from pykbroker.config.client_port import at_client_port
-    from pykbroker.config.development import without_given
-
-    values = dict(overrides)
-    if directory is not None:
-        values |= {"log.dirs": str(directory), "metadata.log.dir": str(directory)}
-    config = BrokerConfig.load(properties, values, below)
-    if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
-        values["log.dirs"] = DEFAULT_DATA_DIRECTORY
-    if port is not None:
-        values |= at_client_port(config, port)
-    if defaults:
-        chosen = without_given(defaults, config.originals)
-        _log.info("settings of --dev: %s", " ".join(f"{key}={value}" for key, value in chosen.items()))
-        values |= chosen
-    if values != overrides:
-        config = BrokerConfig.load(properties, values, below)
-    if config.unknown_keys:
-        _log.warning(
-            "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
-        )
-    if config.without_effect:
-        _log.warning("these settings have no effect in pykbroker: %s", ", ".join(config.without_effect))
-    return config
-
-
-def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:
-    """Check the SASL of a node, and return what those say of it who start the process. Raises ConfigurationError.
-
-    asks: the node will ask for keys and tokens, at addresses that must be allowed.
-    """
-    from pykbroker.config.listeners import uses_sasl
-    from pykbroker.security.sasl.process_options import NO_OPTIONS
-
-    if not any(map(uses_sasl, config.listeners.security_protocols)):
-        return NO_OPTIONS
-    from pykbroker.security.java_options import options_of_process
-    from pykbroker.security.sasl.node_settings import check_sasl
-
-    options = options_of_process()
-    check_sasl(config, options if asks else replace(options, allowed_urls=None))
-    return options
-
-
-def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
-    """`--override key=value …` as a mapping; of two for one key the last wins."""
+def _check_config(flags: StartFlags) -> None:
+    """Print the settings that a start would have. Raises CommandFailed where it could not start with them."""
     from pykbroker.config import ConfigurationError
 
-    values = {}
-    for text in overrides:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise ConfigurationError(f"--override expects KEY=VALUE, not '{text}'")
-        values[key.strip()] = value.strip()
-    return values
+    from .settings_told import print_settings
+    from .start_config import check_tls
 
-
-def _allow_all_descriptors() -> None:
-    """Raise the limit of open files to what the system allows, as the JVM does for Apache Kafka.
-
-    Shells begin with 1,024, which segments and connections soon use up.
-    """
-    import resource
-
-    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # where the system says "unlimited" and does not mean it, as macOS does
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
-
-
-@contextmanager
-def _port_file(path: Path | None) -> Iterator[PortFile | None]:
-    if path is None:
-        yield None
-        return
-    from .port_file import PortFile
-
-    file = PortFile(path)
-    file.prepare()
+    config = _start_of(flags, flags.data_dir, None).config
     try:
-        yield file
-    finally:
-        file.remove()
+        check_tls(config)
+    except ConfigurationError as error:
+        raise CommandFailed(one_line(error)) from None
+    print_settings(config)
 
 
-@contextmanager
-def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path | None]:
-    if not ephemeral:
-        yield data_dir
-        return
-    from pykbroker.server.runtime.ephemeral_directories import ephemeral_directory
+def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | None) -> Start:
+    """Return what the flags ask for. Raises CommandFailed."""
+    from pykbroker.config import ConfigurationError
+    from pykbroker.config.development import DEVELOPMENT
 
-    with ExitStack() as stack:
-        try:
-            path = stack.enter_context(ephemeral_directory())
-        except OSError as error:
-            raise CommandFailed(f"--ephemeral: no temporary directory can be made: {error.strerror or error}") from None
-        yield path
-
-
-def _node_id_of(savepoint: Path) -> int:
-    from pykbroker.control.savepoints.errors import SavepointError
-    from pykbroker.control.savepoints.saving import node_id_of
+    from .start_config import checked_sasl, key_values, load_config
 
     try:
-        return node_id_of(savepoint)
-    except SavepointError as error:
+        secure = None
+        if flags.secure_dir is not None:
+            from .secure.directory import open_directory
+
+            secure = open_directory(flags.secure_dir)
+        start_as = None
+        if flags.as_name is not None:
+            from .start_as import StartAs
+
+            start_as = StartAs(flags.as_name)
+        config = load_config(
+            flags.properties if secure is None else secure.properties,
+            key_values(flags.overrides),
+            directory,
+            directory_flag="--ephemeral" if flags.ephemeral else "--data-dir",
+            port=flags.port,
+            defaults=DEVELOPMENT if flags.dev else {},
+            below=_below(flags, start_as),
+        )
+        return Start(
+            config,
+            checked_sasl(config, asks=True),
+            secure,
+            port_file,
+            flags.ephemeral,
+            None if start_as is None else start_as.offer(config),
+            _control(flags, config),
+            has_text_log=flags.log_format == "text",
+        )
+    except ConfigurationError as error:
         raise CommandFailed(one_line(error)) from None
 
 
-def _unpack(savepoint: Path, config: BrokerConfig, *, durably: bool) -> Clocks:
-    from pykbroker.control.clocks.clocks import Clocks
-    from pykbroker.control.savepoints.errors import SavepointError
-    from pykbroker.control.savepoints.saving import unpack
+def _below(flags: StartFlags, start_as: StartAs | None) -> dict[str, Mapping[str, str]]:
+    """The settings below those of the file, by their flag: a personality's, and the id of a savepoint's node."""
+    below: dict[str, Mapping[str, str]] = {}
+    if flags.savepoint is not None:
+        from .start_savepoint import read_node_id
 
-    try:
-        manifest = unpack(savepoint, config, durably=durably)
-    except SavepointError as error:
-        raise CommandFailed(one_line(error)) from None
-    _log.info("%d files with %d bytes come from the savepoint %s", len(manifest.files), manifest.size_bytes, savepoint)
-    return Clocks(manifest.advances)
-
-
-def _open_secure(path: Path) -> SecureDirectory:
-    from .secure.directory import open_directory
-
-    return open_directory(path)
+        below["--savepoint"] = {"node.id": str(read_node_id(flags.savepoint))}
+    if start_as is not None:
+        below[f"--as {flags.as_name}"] = start_as.properties
+    return below
 
 
-def _start_as(name: str) -> StartAs:
-    from .start_as import StartAs
-
-    return StartAs(name)
-
-
-def _control(config: BrokerConfig, port: int, token_file: Path | None) -> StartControl:
+def _control(flags: StartFlags, config: BrokerConfig) -> StartControl | None:
+    if flags.ctl_port is None:
+        return None
     from .start_control import StartControl
 
-    return StartControl(config, port, token_file)
+    return StartControl(config, flags.ctl_port, flags.ctl_token_file)
 
 
-def _serve(start: _Start, stop: StopRequests) -> None:
+def _unpacked(flags: StartFlags, start: Start) -> Clocks | None:
+    """The clocks of the savepoint, whose files are in place then; None without one."""
+    if flags.savepoint is None:
+        return None
+    from .start_savepoint import unpack_savepoint
+
+    return unpack_savepoint(flags.savepoint, start.config, durably=not flags.ephemeral)
+
+
+def _serve(start: Start, stop: StopRequests) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
     with stop.interrupting():
         import trio
 
-        import pykbroker.api  # noqa: F401 - of what `_node` imports, the most by far
+        import pykbroker.api  # noqa: F401 - of what `make_node` imports, the most by far
         from pykbroker.client.errors import ClientError
         from pykbroker.config import ConfigurationError
         from pykbroker.server.node.node import NeverServed
@@ -353,10 +200,12 @@ def _serve(start: _Start, stop: StopRequests) -> None:
     except* (StartupError, StorageError, ConfigurationError, ClientError, CommandFailed) as group:
         failure = first_of(group)
     if failure is not None:
-        raise CommandFailed(one_line(failure))
+        from .start_failures import told_failure
+
+        raise CommandFailed(told_failure(failure, start.config))
 
 
-async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
+async def _serve_until_stopped(start: Start, stop: StopRequests) -> None:
     import trio
 
     from pykbroker.server.runtime.clock import SystemClock
@@ -370,7 +219,7 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
 
     map_large_blocks()
     with loading_bar(sys.stderr) as on_loading:
-        node = _node(start, on_loading)
+        node = make_node(start, on_loading)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
@@ -379,7 +228,9 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
             with starting, no_full_collections():
                 ready = await nursery.start(*([node.run] if start.ctl is None else [start.ctl.run, node]))
                 if start.secure is not None:
-                    await _prepare_clients(start.secure, ready)
+                    from .secure.rights import prepare_clients
+
+                    await prepare_clients(start.secure, ready)
                 ctl = "" if start.ctl is None else await start.ctl.serve(nursery, ready)
                 _announce(start, ready, ctl)
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
@@ -390,32 +241,25 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
             nursery.cancel_scope.cancel()
 
 
-def _announce(start: _Start, ready: NodeReady, ctl: str) -> None:
+def _announce(start: Start, ready: NodeReady, ctl: str) -> None:
     """Say where the node serves. Whoever reads the line finds the port file. ctl: where its control is, or nothing."""
+    from .settings_told import tell_settings
+
+    tell_settings(start.config)
     if start.port_file is not None:
         start.port_file.write(ready.listeners, ctl)
     try:
         click.echo(f"pykbroker ready: {ready.told(f'ctl={ctl}') if ctl else ready}")
     except BrokenPipeError:
         forget_stdout()
+    if start.has_text_log:
+        from .next_steps import tell_next_steps
+
+        tell_next_steps(start, ready)
     if start.is_ephemeral:
         from pykbroker.server.runtime.ephemeral_directories import sweep_in_background
 
         sweep_in_background()
-
-
-async def _prepare_clients(secure: SecureDirectory, ready: NodeReady) -> None:
-    """Give users their rights, and write their clients' configurations. Raises ClientError, ConfigurationError."""
-    from pykbroker.config import ConfigurationError
-
-    from .secure.rights import give_rights
-
-    secured = [each for each in ready.listeners if each.security_protocol == "SASL_SSL"]
-    if not secured:
-        raise ConfigurationError(f"--secure needs a SASL_SSL listener, and there is none among {ready.where}")
-    bootstrap = ",".join(each.address for each in secured)
-    await give_rights(secure, bootstrap)
-    secure.write_client_files(bootstrap)
 
 
 async def _stop_when_asked(
@@ -430,39 +274,3 @@ async def _stop_when_asked(
     node.stop()
     await stop.asked(2)
     starting.cancel()
-
-
-def _node(start: _Start, on_loading: OnLoading | None) -> Node:
-    import random
-
-    from pykbroker.api import HANDLERS
-    from pykbroker.server.logs.cleaning_process import CleaningProcess
-    from pykbroker.server.network.socket_transport import SocketNetwork
-    from pykbroker.server.node.environment import Environment
-    from pykbroker.server.node.node import Node, socket_options
-    from pykbroker.server.runtime.clock import SystemClock
-    from pykbroker.server.runtime.threads import OnTheLoop, WorkerThreads
-    from pykbroker.storage.files.disk import OsDisk
-    from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
-
-    threads = WorkerThreads()
-    environment = Environment(
-        disk=UnsyncedDisk() if start.is_ephemeral else OsDisk(),
-        network=SocketNetwork(socket_options(start.config), threads),
-        clock=SystemClock(),
-        threads=threads,
-        rng=random.Random(),  # noqa: S311 - nothing secret is drawn
-        new_workplace=CleaningProcess,
-        on_loading=on_loading,
-        process_options=start.options,
-        offer=start.offer,
-        flush_threads=OnTheLoop() if start.is_ephemeral else None,
-    )
-    if start.ctl is None:
-        if start.clocks is not None:
-            environment = replace(environment, time=start.clocks.scopes())
-        return Node(start.config, HANDLERS, environment)
-    if start.clocks is not None:
-        start.ctl.control.clocks = start.clocks
-    node = start.ctl.control.node = Node(start.config, HANDLERS, start.ctl.control.equip(environment))
-    return node

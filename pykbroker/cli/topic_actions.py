@@ -22,6 +22,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 
 from .entries import Field, Value, print_entries, print_json
+from .meant_keys import with_meant_keys
 from .output import warn
 from .progress import progress
 from .topic_options import TopicOptions
@@ -146,14 +147,15 @@ async def create(cluster: Cluster, options: TopicOptions) -> None:
 async def _create(cluster: Cluster, name: str, options: TopicOptions) -> bool:
     """Return whether the topic is new; an old one is an error, unless `--if-not-exists`."""
     try:
-        await create_topic(
-            cluster,
-            name,
-            partitions=BROKER_DEFAULT if options.partitions is None else options.partitions,
-            replication_factor=BROKER_DEFAULT if options.replication_factor is None else options.replication_factor,
-            assignment=options.assignment,
-            configs=options.overrides,
-        )
+        with with_meant_keys(options.overrides, "topic"):
+            await create_topic(
+                cluster,
+                name,
+                partitions=BROKER_DEFAULT if options.partitions is None else options.partitions,
+                replication_factor=BROKER_DEFAULT if options.replication_factor is None else options.replication_factor,
+                assignment=options.assignment,
+                configs=options.overrides,
+            )
     except KafkaError as error:
         if options.if_not_exists and error.error_code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return False
@@ -169,4 +171,5 @@ async def alter(cluster: Cluster, options: TopicOptions) -> None:
             await grow_topic(cluster, topic.name, options.partitions, options.assignment[existing_partitions:])
         if options.configs or options.deleted_configs:
             resource = Resource(ResourceType.TOPIC, topic.name)
-            await alter_configs(cluster, resource, options.overrides, options.deleted_configs)
+            with with_meant_keys([*options.overrides, *options.deleted_configs], "topic"):
+                await alter_configs(cluster, resource, options.overrides, options.deleted_configs)

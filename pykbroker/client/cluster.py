@@ -21,8 +21,9 @@ from pykbroker.protocol.schema import Message
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.security.sasl.credentials import Credentials
 
+from .addresses import parse_bootstrap_servers as parse_bootstrap_servers
 from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
-from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
+from .errors import ClientError, ConnectionLost, KafkaError, NoBrokerReachable, NotKafka, TimedOut, UnknownTopic, check
 from .metadata import ClusterMetadata, Node, TopicMetadata, from_response
 from .sasl import authenticate
 
@@ -30,8 +31,9 @@ T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Message)
 Open = Callable[[str, int], Awaitable[trio.abc.Stream]]
 """The seam for a network that is not the system's."""
+LookCloser = Callable[[str, int], Awaitable[str]]
+"""Says what answers at an address where no broker does, in a few words; empty where that is not known."""
 
-DEFAULT_PORT = 9092
 DEFAULT_API_TIMEOUT_MS = 60_000
 CONNECTION_SETUP_TIMEOUT_MS = 10_000
 RETRY_BACKOFF_MS = 100
@@ -43,24 +45,6 @@ UNKNOWN_TOPIC_TIMEOUT_MS = 1_000
 GROUP_COORDINATOR = 0
 TRANSACTION_COORDINATOR = 1
 _COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-
-def parse_bootstrap_servers(text: str) -> list[tuple[str, int]]:
-    """`host:port,host:port`; IPv6 addresses stand in brackets. Raises BadInput."""
-    servers = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
-    if not servers:
-        raise BadInput(f"No bootstrap server in '{text}'")
-    return servers
-
-
-def _parse_address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise BadInput(f"Bootstrap server '{text}' is not HOST:PORT")
-    return host, int(port)
 
 
 async def open_tcp(host: str, port: int) -> trio.abc.Stream:
@@ -78,7 +62,10 @@ async def open_in_time(open_stream: Open, host: str, port: int) -> trio.abc.Stre
 
 
 class Cluster:
-    """An async context manager, which closes its connections at the end. credentials: for listeners with SASL."""
+    """An async context manager, which closes its connections at the end. credentials: for listeners with SASL.
+
+    look_closer: asked where no bootstrap server is a broker that can be used.
+    """
 
     def __init__(
         self,
@@ -89,8 +76,10 @@ class Cluster:
         api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
         open_stream: Open = open_tcp,
         credentials: Credentials | None = None,
+        look_closer: LookCloser | None = None,
     ) -> None:
         self._credentials = credentials
+        self._look_closer = look_closer
         self.metadata = ClusterMetadata()
         self._bootstrap_servers = list(bootstrap_servers)
         self._client_id = client_id
@@ -133,10 +122,16 @@ class Cluster:
             try:
                 return await self._connection(host, port)
             except OSError as error:
-                failures.append(f"{host}:{port}: {_why(error)}")
-            except ConnectionLost as error:
-                failures.append(str(error))
+                closer = await self._closer(host, port) if isinstance(error, ConnectionAbortedError) else ""
+                failures.append(f"{_shown(host, port)}: {closer or _why(error)}")
+            except (ConnectionLost, NotKafka, TimedOut) as error:
+                closer = await self._closer(host, port)
+                failures.append(f"{_shown(host, port)}: {closer}" if closer else str(error))
         raise NoBrokerReachable(f"No broker can be reached ({'; '.join(failures)})", retriable=self._was_connected)
+
+    async def _closer(self, host: str, port: int) -> str:
+        """Return what answers there instead of a broker that this client can use, at its first connection alone."""
+        return "" if self._look_closer is None or self._was_connected else await self._look_closer(host, port)
 
     async def connection_of_its_own(self) -> Connection:
         """Return a new connection to the first broker that can be reached; its user closes it, and nobody else has it.
@@ -144,8 +139,9 @@ class Cluster:
         Raises NoBrokerReachable.
         """
         peer = (await self.any_connection()).peer
+        host, _, port = peer.rpartition(":")
         try:
-            return await self._open(*_parse_address(peer))
+            return await self._open(host.removeprefix("[").removesuffix("]"), int(port))
         except OSError as error:
             raise NoBrokerReachable(f"No broker can be reached ({peer}: {_why(error)})", retriable=True) from None
 
@@ -165,7 +161,7 @@ class Cluster:
     async def _open(self, host: str, port: int) -> Connection:
         stream = await open_in_time(self._open_stream, host, port)
         connection = Connection(
-            stream, peer=f"{host}:{port}", client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
+            stream, peer=_shown(host, port), client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
         )
         try:
             await connection.negotiate()
@@ -385,6 +381,10 @@ async def _ask(
     if verify is not None:
         verify(response)
     return response
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _why(error: OSError) -> str:

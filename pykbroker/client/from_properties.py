@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pykbroker.config.keys import ConfigurationError
 
-from .cluster import Cluster, Open, open_tcp, parse_bootstrap_servers
+from .cluster import Cluster, LookCloser, Open, open_tcp, parse_bootstrap_servers
 
 if TYPE_CHECKING:
     from pykbroker.security.sasl.credentials import Credentials
@@ -29,7 +29,9 @@ def security_protocol(properties: Mapping[str, str]) -> str:
     return protocol
 
 
-def cluster_of(bootstrap_server: str, properties: Mapping[str, str], *, client_id: str) -> Cluster:
+def cluster_of(
+    bootstrap_server: str, properties: Mapping[str, str], *, client_id: str, look_closer: LookCloser | None = None
+) -> Cluster:
     """An async context manager. Settings that this client does not have are ignored. Raises ConfigurationError.
 
     properties: of Java's clients, without a prefix.
@@ -41,6 +43,7 @@ def cluster_of(bootstrap_server: str, properties: Mapping[str, str], *, client_i
         api_timeout_ms=whole_number(properties, "default.api.timeout.ms", 60_000),
         open_stream=opening_of(properties),
         credentials=read_credentials(properties) if security_protocol(properties).startswith("SASL_") else None,
+        look_closer=look_closer,
     )
 
 

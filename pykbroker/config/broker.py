@@ -17,6 +17,7 @@ from .authorizer import EARLY_START_LISTENERS, OF_THE_AUTHORIZER, authorizer_con
 from .broker_keys import broker_keys
 from .connection_limits import connection_counts
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
+from .given_settings import absent
 from .keys import ConfigKey, InvalidValue, Value
 from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener, listener_prefix
 from .listeners import Listeners, parse_endpoint, resolve
@@ -40,15 +41,16 @@ class BrokerConfig:
     `int`, `str`, `bool`, `float`, `list` give the value of a key by Kafka's name of it; `optional_int`, `optional_str`
     that of a key that may be without one.
 
-    given: all keys that were given, as text. listener_keys: those of them that are for one listener
-    (`listener.name.…`). originals: those that are known, and for all. unknown_keys: those that are not.
-    without_effect: those that are known and change nothing. authorizer: None where there is none.
+    given: all keys that were given, as text. origins: where each was given, as far as that is known. listener_keys:
+    those that are for one listener (`listener.name.…`). originals: those that are known, and for all. unknown_keys:
+    those that are not. without_effect: those that are known and change nothing. authorizer: None where there is none.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], origins: Mapping[str, str] | None = None) -> None:
         keys = broker_keys()
         check_served(properties)
         self.given = dict(properties)
+        self.origins = dict(origins or {})
         self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
         self.unknown_keys = [
@@ -80,10 +82,7 @@ class BrokerConfig:
         where neither gives the key, or another one for the same thing (`log.retention.ms`, `log.retention.hours`).
         """
         given = {**(read_properties(path) if path is not None else {}), **overrides}
-        if not defaults:
-            return cls(given)
-        same = {each for names in BROKER_SYNONYMS.values() if not given.keys().isdisjoint(names) for each in names}
-        return cls({**{name: text for name, text in defaults.items() if name not in same}, **given})
+        return cls({**absent(defaults or {}, given), **given})
 
     def overlaid(self, values: Mapping[builtins.str, builtins.str]) -> BrokerConfig:
         """Return a copy in which these texts win over those that were given; what is computed of them stays.

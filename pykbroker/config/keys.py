@@ -40,6 +40,7 @@ class InvalidValue(ConfigurationError):
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+        self.name = name
         self.reason = reason
 
 

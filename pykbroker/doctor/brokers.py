@@ -66,8 +66,13 @@ async def _settings(connection: Connection, node_id: int) -> BrokerSettings:
         node_id,
         {row.name: row.value for row in rows if row.value is not None and not row.is_sensitive},
         frozenset(row.name for row in rows if row.config_source in _GIVEN),
-        version < _DOCUMENTATION_SINCE or any(row.documentation for row in rows),
+        version < _DOCUMENTATION_SINCE or _is_apache_kafka([row.documentation or "" for row in rows]),
     )
+
+
+def _is_apache_kafka(texts: list[str]) -> bool:
+    """Tell whether keys are explained in the words of Apache Kafka: pykbroker names itself in some, or has none."""
+    return any(texts) and not any("pykbroker" in text for text in texts)
 
 
 async def _directories(connection: Connection, node_id: int) -> list[Directory]:

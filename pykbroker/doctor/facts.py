@@ -58,13 +58,13 @@ class AdvertisedAddress:
 class BrokerSettings:
     """The configuration of one broker. values: those that are not secret. given: the keys that somebody has set.
 
-    has_documentation: the broker has a text for each key, as Apache Kafka has and pykbroker has not.
+    is_apache_kafka: the broker explains its keys in other words than pykbroker's, or is too old to be asked.
     """
 
     node_id: int
     values: Mapping[str, str]
     given: frozenset[str]
-    has_documentation: bool
+    is_apache_kafka: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,9 +186,9 @@ async def _look_closer(
 ) -> tuple[Outcome, str, ListenerKind | None]:
     kind = await look(host, port)
     if kind is None:
-        greeting = await _greeting(host, port)
+        greeting = await greeting_of(host, port)
         if greeting:
-            return Outcome.NOT_KAFKA, _described(greeting), None
+            return Outcome.NOT_KAFKA, greeting, None
         if isinstance(error, NotKafka):
             return Outcome.NOT_KAFKA, str(error), None
         return (Outcome.SILENT if isinstance(error, TimedOut) else Outcome.CLOSED), "", None
@@ -227,6 +227,12 @@ async def _with_mechanisms(connection: Connection, has_tls: bool) -> ListenerKin
     if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         return ListenerKind(has_tls, has_sasl=True, mechanisms=tuple(sorted(response.mechanisms)))
     return ListenerKind(has_tls, has_sasl=False)
+
+
+async def greeting_of(host: str, port: int) -> str:
+    """Return in a few words how a peer of another protocol answers; empty where it says nothing."""
+    greeting = await _greeting(host, port)
+    return _described(greeting) if greeting else ""
 
 
 async def _greeting(host: str, port: int) -> bytes:

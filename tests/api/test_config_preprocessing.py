@@ -99,10 +99,3 @@ def test_whole_configurations_are_looked_at_as_well() -> None:
     passed_on = [whole]
     [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)
     assert (row.error_code, passed_on) == (42, [])
-
-
-@pytest.mark.parametrize(("may_alter", "error_code"), [(False, 31), (True, 42)])
-def test_who_may_not_alter_loggers_is_not_told_that_there_are_none(may_alter: bool, error_code: int) -> None:
-    passed_on = [resource(BROKER_LOGGER, "1", ("kafka", SET, "INFO"))]
-    [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES, lambda: may_alter)
-    assert (row.error_code, passed_on) == (error_code, [])

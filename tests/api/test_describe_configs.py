@@ -115,3 +115,34 @@ def test_an_internal_key_that_a_topic_has_can_be_asked_for(node: ApiNode) -> Non
     has, lacks = ask(node, named(TOPIC_RESOURCE, "t", [key]), named(TOPIC_RESOURCE, "u", [key]))
     assert [(each.name, each.value) for each in has.configs] == [(key, "300")]
     assert lacks.configs == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "key", "words"),
+    [
+        (TOPIC_RESOURCE, "t", "retention.ms", "How long records are kept"),
+        (BROKER_RESOURCE, "1", "log.retention.ms", "How long records are kept"),
+        (BROKER_RESOURCE, "1", "num.io.threads", "no effect"),
+        (GROUP_RESOURCE, "g", "consumer.session.timeout.ms", "After so long without a heartbeat"),
+    ],
+)
+def test_what_a_key_means_is_told_where_it_is_asked_for(
+    node: ApiNode, type_: int, name: str, key: str, words: str
+) -> None:
+    node.create_topic("t")
+
+    def documentation(*, asked: bool, version: int = 4) -> str | None:
+        request = DescribeConfigsRequest(resources=[named(type_, name, [key])], include_documentation=asked)
+        [row] = in_virtual_time(lambda: node.call(describe_configs, request, version)).results[0].configs
+        text: str | None = row.documentation
+        return text
+
+    assert words in (documentation(asked=True) or "")
+    assert documentation(asked=False) is None
+
+
+def test_every_key_of_a_broker_is_explained(node: ApiNode) -> None:
+    request = DescribeConfigsRequest(resources=[named(BROKER_RESOURCE, "1")], include_documentation=True)
+    rows = in_virtual_time(lambda: node.call(describe_configs, request, 4)).results[0].configs
+    assert len(rows) > 300
+    assert [row.name for row in rows if not row.documentation] == []

@@ -1,7 +1,11 @@
 """`pykbroker configs` against a broker."""
 
+import re
 from collections.abc import Callable
 
+import pytest
+
+from pykbroker.cli import described_configs, output
 from tests.cli.conftest import Outcome
 
 Call = Callable[..., Outcome]
@@ -53,3 +57,61 @@ def test_a_config_that_is_refused_changes_nothing(call: Call, topic: str) -> Non
     assert refused.code == 1
     assert refused.err == "Error: Unknown topic config name: foo\n"
     assert call(f"configs --describe --topic {topic}").lines == [f"Dynamic configs for topic {topic} are:"]
+
+
+def test_what_a_config_means_is_shown_where_it_is_asked_for(call: Call, topic: str) -> None:
+    call(f"topics --create --topic {topic} --config retention.ms=60000")
+    _, row, meaning = call(f"configs --describe --topic {topic} --explain").lines
+    assert row.startswith("  retention.ms=60000 ")
+    assert meaning == "    How long records are kept; -1 for ever."
+    assert call(f"configs --alter --topic {topic} --add-config retention.ms=1 --explain").code == 1
+
+
+def test_a_broker_tells_where_it_is_set(call: Call) -> None:
+    lines = call("configs --describe --broker 1 --all --explain").lines
+    at = next(i for i, line in enumerate(lines) if line.startswith("  listeners="))
+    assert re.fullmatch(
+        r" {4}The addresses that the node listens on.* Set by \S+/server.properties:\d+\.", lines[at + 1]
+    )
+    at = next(i for i, line in enumerate(lines) if line.startswith("  num.io.threads="))
+    assert lines[at + 1] == "    Kafka acts on this key; in pykbroker it has no effect."
+
+
+def test_a_terminal_shows_what_a_broker_was_started_with(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (described_configs, output):
+        monkeypatch.setattr(module, "stdout_is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    call("configs --alter --broker 1 --add-config background.threads=11")
+    lines = call("configs --describe --broker 1").lines
+    assert lines[0] == "Configs that are set for broker 1 are:"
+    rows = {line.split()[0]: line for line in lines[3:] if line.strip()}
+    assert rows["listeners"].split()[-1].rpartition("/")[2].startswith("server.properties:")
+    assert "DYNAMIC_BROKER_CONFIG" in rows["background.threads"]
+    assert rows["background.threads"].rstrip().endswith("no effect")
+    assert "num.partitions" not in rows
+    call("configs --alter --broker 1 --delete-config background.threads")
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("topics --create --topic {topic}-2 --config retention.sm=1", "retention.ms"),
+        ("configs --alter --topic {topic} --add-config clean.policy=compact", "cleanup.policy"),
+        ("configs --alter --group g --add-config consumer.session.timeout=1", "consumer.session.timeout.ms"),
+    ],
+)
+def test_a_key_that_is_refused_is_answered_with_the_one_that_was_meant(
+    call: Call, topic: str, command: str, meant: str
+) -> None:
+    call(f"topics --create --topic {topic}")
+    done = call(command.format(topic=topic))
+    assert done.code == 1
+    assert done.err.endswith(f" (did you mean {meant}?)\n")
+    assert done.err.count("\n") == 1
+
+
+def test_a_key_of_a_broker_that_nobody_reads_is_set_with_a_warning(call: Call) -> None:
+    done = call("configs --alter --broker 1 --add-config log.retention.hour=1")
+    assert (done.code, done.out) == (0, "Completed updating config for broker 1.\n")
+    assert done.err == "WARN: log.retention.hour is a key that nobody reads; did you mean log.retention.hours?\n"
+    call("configs --alter --broker 1 --delete-config log.retention.hour")

@@ -252,8 +252,8 @@ def test_keys_that_are_unknown_or_without_effect_are_one_warning_each(start: Sta
     assert code == 0
     warnings = [line.partition("WARNING")[2] for line in err.splitlines() if "WARNING" in line]
     assert [line.rpartition(": ")[2] for line in warnings if "settings" in line] == [
-        "no.such.key, nor.such",
-        "background.threads, num.network.threads",
+        "no.such.key (--override), nor.such (--override)",
+        "num.network.threads (--override), background.threads (--override)",
     ]
 
 

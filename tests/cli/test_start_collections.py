@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import trio
 
 from pykbroker.cli import start
 from pykbroker.cli.stop_requests import StopRequests
+from pykbroker.config import BrokerConfig
 from pykbroker.security.sasl.process_options import NO_OPTIONS
 
 
@@ -43,9 +43,9 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""
     before = gc.get_threshold()
     node = ShortLivedNode()
-    monkeypatch.setattr(start, "_node", lambda start_, on_loading: node)
-    config: Any = None
-    started = start._Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
+    monkeypatch.setattr(start, "make_node", lambda start_, on_loading: node)
+    config = BrokerConfig({})
+    started = start.Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
     trio.run(start._serve_until_stopped, started, StopRequests())
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before

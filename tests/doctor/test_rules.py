@@ -115,7 +115,7 @@ def test_the_address_at_which_the_broker_answered_is_named_with_the_listener() -
 def test_auto_is_advised_where_it_helps_alone() -> None:
     """A single broker of this make, at the port that it is advertised with."""
     facts = healthy()
-    facts.settings = [BrokerSettings(1, {}, frozenset(), has_documentation=False)]
+    facts.settings = [BrokerSettings(1, {}, frozenset(), is_apache_kafka=False)]
     same = Candidate(served("127.0.0.1", 9092), True, True)
     mapped = Candidate(served("127.0.0.1", 19092), True, True)
     facts.addresses = [_advertised(candidates=(same,))]
@@ -221,16 +221,16 @@ def test_settings_that_protect_less_than_they_say() -> None:
 def test_settings_that_this_broker_does_not_act_on() -> None:
     given = {"num.network.threads": "8", "num.io.threads": "8", "log.dirs": "/data"}
     facts = healthy()
-    facts.settings = [BrokerSettings(1, given, frozenset(given), has_documentation=False)]
+    facts.settings = [BrokerSettings(1, given, frozenset(given), is_apache_kafka=False)]
     assert only(facts).seen == "1 setting that pykbroker does not act on: num.network.threads"
     facts.settings = [replace(facts.settings[0], given=frozenset())]
     assert ids(facts) == []
-    facts.settings = [BrokerSettings(1, given, frozenset(given), has_documentation=True)]
+    facts.settings = [BrokerSettings(1, given, frozenset(given), is_apache_kafka=True)]
     assert ids(facts) == []
 
 
 @pytest.mark.parametrize(
-    ("has_documentation", "fenced", "absent", "expected"),
+    ("is_apache_kafka", "fenced", "absent", "expected"),
     [
         (True, [], ["__consumer_offsets"], [("internal-topic-replicas", Severity.ERROR)]),
         (True, None, ["__consumer_offsets"], [("internal-topic-replicas", Severity.WARNING)]),
@@ -240,12 +240,12 @@ def test_settings_that_this_broker_does_not_act_on() -> None:
     ],
 )
 def test_an_internal_topic_that_cannot_be_created(
-    has_documentation: bool, fenced: list[int] | None, absent: list[str], expected: list[tuple[str, Severity]]
+    is_apache_kafka: bool, fenced: list[int] | None, absent: list[str], expected: list[tuple[str, Severity]]
 ) -> None:
     """Replicas may lie on fenced brokers, too."""
     facts = replace(healthy(), fenced=fenced, absent_topics=frozenset(absent))
     facts.settings = [
-        BrokerSettings(1, {"offsets.topic.replication.factor": "3"}, frozenset(), has_documentation=has_documentation)
+        BrokerSettings(1, {"offsets.topic.replication.factor": "3"}, frozenset(), is_apache_kafka=is_apache_kafka)
     ]
     assert [(each.id, each.severity) for each in findings(facts)] == expected
 

@@ -47,6 +47,11 @@ class SecureDirectory:
     def authority(self) -> Path:
         return self.path / AUTHORITY_PEM
 
+    @property
+    def admin_properties(self) -> Path:
+        """The administrator's configuration, for `--command-config`."""
+        return self.path / CLIENTS / f"{ADMINISTRATOR}.properties"
+
     def write_client_files(self, bootstrap: str) -> None:
         """Write the clients' configurations for a broker that serves at `bootstrap`. Raises ConfigurationError."""
         directory = self.path / CLIENTS

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from pykbroker.client.acls import create_acls
 from pykbroker.client.scram_users import describe_scram_users, set_scram_password
+from pykbroker.config import ConfigurationError
 from pykbroker.security.acls.entry import AccessControlEntry
 from pykbroker.security.acls.operations import Operation, Permission
 from pykbroker.security.acls.resources import WILDCARD, PatternType, ResourceType
 from pykbroker.security.sasl.scram_credential import MECHANISMS, MIN_ITERATIONS
+from pykbroker.server.node.node import NodeReady
 
 from ..connect import open_cluster
 from .client_files import PLAIN, java_properties
@@ -30,6 +32,16 @@ _OF_APPLICATIONS: Mapping[ResourceType, tuple[Operation, ...]] = {
     ResourceType.GROUP: (Operation.READ, Operation.DESCRIBE),
     ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
 }
+
+
+async def prepare_clients(directory: SecureDirectory, ready: NodeReady) -> None:
+    """Give users their rights, and write their clients' configurations. Raises ClientError, ConfigurationError."""
+    secured = [each for each in ready.listeners if each.security_protocol == "SASL_SSL"]
+    if not secured:
+        raise ConfigurationError(f"--secure needs a SASL_SSL listener, and there is none among {ready.where}")
+    bootstrap = ",".join(each.address for each in secured)
+    await give_rights(directory, bootstrap)
+    directory.write_client_files(bootstrap)
 
 
 async def give_rights(directory: SecureDirectory, bootstrap: str) -> None:

@@ -65,7 +65,7 @@ def _advice(facts: Facts, address: AdvertisedAddress, name: str, advice: str) ->
 
 def _auto(facts: Facts) -> str:
     """`auto` exists here alone, and helps where the port is the broker's own."""
-    if len(facts.addresses) != 1 or any(each.has_documentation for each in facts.settings):
+    if len(facts.addresses) != 1 or any(each.is_apache_kafka for each in facts.settings):
         return ""
     [only] = facts.addresses
     same_port = only.working is not None and only.working[1] == only.port

@@ -61,7 +61,7 @@ def _of_topics(facts: Facts) -> Iterator[Finding]:
 
 def _of_brokers(facts: Facts) -> Iterator[Finding]:
     for each in facts.settings:
-        if each.has_documentation:
+        if each.is_apache_kafka:
             continue
         unused = given_without_effect({name: each.values[name] for name in each.given if name in each.values})
         if unused:
@@ -79,7 +79,7 @@ def _internal_topics(facts: Facts) -> Iterator[Finding]:
     """
     make = warning if facts.fenced is None else error
     for topic, (key, consequence) in _INTERNAL.items():
-        wanted = [_number(each, key) for each in facts.settings if each.has_documentation]
+        wanted = [_number(each, key) for each in facts.settings if each.is_apache_kafka]
         if topic in facts.absent_topics and wanted and max(wanted) > facts.registered:
             yield make(
                 "internal-topic-replicas",

@@ -11,6 +11,7 @@ are the business of `config.roles`.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -24,7 +25,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError
 from ..network.listener import Listener
 from ..network.socket_transport import LISTEN_BACKLOG, SEND_BUFFER_BYTES, SocketOptions
 from ..network.transport import Acceptor
-from ..runtime.startup_error import StartupError
+from ..runtime.startup_error import PortInUse, StartupError
 from .bound_listeners import Acceptors, BoundListener, bound
 from .broker import ClusterNode
 from .composition.parts import NodeParts, compose
@@ -135,6 +136,8 @@ class Node:
             except BaseException as error:
                 with _closing(acceptors):
                     if isinstance(error, OSError):
+                        if error.errno == errno.EADDRINUSE:
+                            raise PortInUse(listener.name, str(listener), listener.port) from None
                         raise StartupError(f"cannot listen on {listener}: {error.strerror or error}") from None
                     raise
         return acceptors

@@ -1,26 +1,53 @@
 """The broker's log lines have their set-up for the command line, their escaping of what peers sent, and a bound on
 repetition here.
+
+A line is text, or an object of JSON (`json_lines`). Not here: which loggers there are, and their levels (`loggers`).
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Final, TextIO
 
 from .clock import Clock
+from .loggers import TRACE, set_level
+
+TEXT: Final = "text"
+JSON: Final = "json"
 
 _SHOWN_CHARACTERS = 120
 
 
-def write_log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Send all log records to `stream`, one line each."""
+def write_log_to(
+    stream: TextIO = sys.stderr,
+    level: int = logging.INFO,
+    *,
+    style: str = TEXT,
+    levels: Mapping[str, str] | None = None,
+) -> None:
+    """Send all log records to `stream`, one line each.
+
+    style: TEXT or JSON. levels: Kafka's names of levels by logger, which come after `level`.
+    """
+    logging.addLevelName(TRACE, "TRACE")
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(_formatter(style))
     handler.addFilter(RepetitionFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for name, each in (levels or {}).items():
+        set_level(name, each)
+
+
+def _formatter(style: str) -> logging.Formatter:
+    if style == JSON:
+        from .json_lines import JsonFormatter
+
+        return JsonFormatter()
+    return logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
 
 
 def printable(text: str | bytes | None) -> str:
