@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pykbroker.client.errors import KafkaError
+from pykbroker.protocol.errors import ErrorCode
 
 from .command import CommandFailed
 from .output import warn
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pykbroker.config.texts import Kind
 
 _MOST_TOLD: Final = 10
+_OF_KEYS: Final = (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
 
 
 @contextmanager
@@ -27,7 +29,7 @@ def with_meant_keys(names: Iterable[str], kind: Kind) -> Iterator[None]:
     try:
         yield
     except KafkaError as error:
-        told = _told(names, kind)
+        told = _told(names, kind) if error.error_code in _OF_KEYS else []
         if not told:
             raise
         raise CommandFailed(f"{error} ({'; '.join(told)})") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykbroker.protocol.messages.configs import (
@@ -55,7 +56,9 @@ async def describe_configs(cluster: Cluster, resource: Resource) -> list[Describ
     """
     asked = DescribeConfigsResource(resource_type=resource.type, resource_name=resource.name, configuration_keys=None)
     node = await _node_for(cluster, resource)
-    connection = await (cluster.any_connection() if node is None else cluster.node_connection(node))
+    connection = await cluster.retrying(
+        cluster.any_connection if node is None else partial(cluster.node_connection, node)
+    )
     explains = connection.version_of(DescribeConfigsRequest) >= _DOCUMENTATION_SINCE
     response = await cluster.request(
         DescribeConfigsRequest(resources=[asked], include_synonyms=True, include_documentation=explains),

@@ -115,3 +115,10 @@ def test_a_key_of_a_broker_that_nobody_reads_is_set_with_a_warning(call: Call) -
     assert (done.code, done.out) == (0, "Completed updating config for broker 1.\n")
     assert done.err == "WARN: log.retention.hour is a key that nobody reads; did you mean log.retention.hours?\n"
     call("configs --alter --broker 1 --delete-config log.retention.hour")
+
+
+def test_a_refusal_for_another_reason_is_not_about_keys(call: Call, topic: str) -> None:
+    call(f"topics --create --topic {topic}")
+    again = f"topics --create --topic {topic} --config retention.sm=1"
+    assert call(again).err == f"Error: Topic '{topic}' already exists.\n"
+    assert call(f"{again} --if-not-exists").code == 0
