@@ -51,26 +51,27 @@ class AclOptions:
 
     bootstrap_server: str
     command_config: Path | None
-    add: bool
-    remove: bool
-    list_: bool
-    operations: tuple[str, ...]
-    allow_principals: tuple[str, ...]
-    deny_principals: tuple[str, ...]
-    allow_hosts: tuple[str, ...]
-    deny_hosts: tuple[str, ...]
-    principals: tuple[str, ...]
-    producer: bool
-    consumer: bool
-    idempotent: bool
-    cluster: bool
-    topics: tuple[str, ...]
-    groups: tuple[str, ...]
-    transactional_ids: tuple[str, ...]
-    delegation_tokens: tuple[str, ...]
-    user_principals: tuple[str, ...]
-    resource_pattern_type: str
-    force: bool
+    add: bool = False
+    remove: bool = False
+    list_: bool = False
+    operations: tuple[str, ...] = ()
+    allow_principals: tuple[str, ...] = ()
+    deny_principals: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
+    deny_hosts: tuple[str, ...] = ()
+    principals: tuple[str, ...] = ()
+    producer: bool = False
+    consumer: bool = False
+    idempotent: bool = False
+    cluster: bool = False
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    delegation_tokens: tuple[str, ...] = ()
+    user_principals: tuple[str, ...] = ()
+    resource_pattern_type: str = "literal"
+    force: bool = False
+    as_json: bool = False
 
     @property
     def pattern_type(self) -> PatternType:
@@ -146,6 +147,12 @@ _OF_CONSUMERS: Final = {
 def action_of(options: AclOptions) -> str:
     """The one action that was asked for, once the other flags fit it. Raises CommandFailed."""
     action = exactly_one({"--list": options.list_, "--add": options.add, "--remove": options.remove})
+    check(options, action)
+    return action
+
+
+def check(options: AclOptions, action: str) -> None:
+    """Raises CommandFailed where the other flags do not fit the action."""
     if options.resource_pattern_type.lower() not in PATTERN_TYPES:
         allowed = ", ".join(PATTERN_TYPES)
         raise CommandFailed(f"--resource-pattern-type must be one of {allowed}, not '{options.resource_pattern_type}'")
@@ -161,7 +168,6 @@ def action_of(options: AclOptions) -> str:
         _check_list(options)
     else:
         _check_change(options, action)
-    return action
 
 
 def check_principal(flag: str, text: str) -> tuple[str, str]:

@@ -5,22 +5,27 @@ The model is Kafka's `ConfigCommand`. Its flags name an entity; an empty name is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from pykbroker.client.cluster import Cluster
 from pykbroker.client.quotas import ANY_NAME, EntityQuotas, alter_quotas, describe_quotas
 from pykbroker.client.scram_users import delete_scram_credential, describe_scram_users, set_scram_password
-from pykbroker.quotas.entities import CLIENT_ID, IP, IP_KEYS, USER, USER_AND_CLIENT_KEYS, ClientQuotaEntity
+from pykbroker.quotas.entities import CLIENT_ID, IP, IP_KEYS, USER, USER_AND_CLIENT_KEYS, ClientQuotaEntity, ordered
 from pykbroker.security.sasl.scram_credential import MECHANISMS
 
 from .command import CommandFailed
+from .entries import Value
 from .java_double import java_double
 from .output import Column, print_table, stdout_is_terminal
+from .printable import printable
 from .scram_password import ScramPassword, parse_scram_password
+
+if TYPE_CHECKING:
+    from pykbroker.client.cluster import Cluster
 
 QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 """The types of entities that quotas are for, by the names that they have in flags."""
@@ -139,22 +144,49 @@ async def print_scram_users(cluster: Cluster, name: str | None) -> None:
         return
     for user, own in users.items():
         texts = ", ".join(f"{mechanism}=iterations={iterations}" for mechanism, iterations in own.items())
-        click.echo(f"SCRAM credential configs for user-principal '{user}' are {texts}")
+        click.echo(f"SCRAM credential configs for user-principal '{printable(user)}' are {texts}")
+
+
+def quotas_json(found: Iterable[EntityQuotas]) -> list[Value]:
+    """Return entities with their quotas as JSON; the name of a default is null."""
+    return [
+        {"entity": dict(ordered(each.entity)), "quotas": {key: _number(value) for key, value in each.values.items()}}
+        for each in found
+    ]
+
+
+def scram_users_json(users: Mapping[str, Mapping[str, int]]) -> list[Value]:
+    """Return users with their mechanisms as JSON."""
+    return [
+        {
+            "user": user,
+            "mechanisms": [{"mechanism": name, "iterations": iterations} for name, iterations in own.items()],
+        }
+        for user, own in users.items()
+    ]
+
+
+def _number(value: float) -> Value:
+    """Return a number that JSON has: it has no infinity, which a broker may answer, and a text says it then."""
+    if not math.isfinite(value):
+        return java_double(value)
+    return int(value) if value.is_integer() else value
 
 
 def print_found_quotas(found: Iterable[EntityQuotas]) -> None:
     """Print entities with their quotas, a line each, or as a table on a terminal."""
     if stdout_is_terminal():
-        rows = [[_named(each.entity), key, java_double(value)] for each in found for key, value in each.values.items()]
+        rows = [[named(each.entity), key, java_double(value)] for each in found for key, value in each.values.items()]
         if rows:
             print_table([Column("Entity"), Column("Quota"), Column("Value", right=True)], rows)
         return
     for each in found:
         values = ", ".join(f"{key}={java_double(value)}" for key, value in each.values.items())
-        click.echo(f"Quota configs for {_named(each.entity)} are {values}")
+        click.echo(f"Quota configs for {printable(named(each.entity))} are {values}")
 
 
-def _named(entity: ClientQuotaEntity) -> str:
+def named(entity: ClientQuotaEntity) -> str:
+    """Return an entity as Kafka's tool names it."""
     parts = sorted(entity, key=lambda part: (USER, CLIENT_ID, IP).index(part[0]))
     return ", ".join(
         f"the default {_SINGULAR[type_]}" if name is None else f"{_SINGULAR[type_]} '{name}'" for type_, name in parts

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import trio
 
 from pykbroker.config import ConfigurationError
 from pykbroker.config.cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, listener_count, plan_cluster
@@ -20,16 +19,27 @@ from pykbroker.server.runtime.ephemeral_directories import ephemeral_directory, 
 from pykbroker.storage.files.errors import StorageError
 
 from .cluster_lines import JsonLines, TextLines
-from .cluster_processes import ClusterProcesses
 from .cluster_setup import ports_from, set_up_cluster
 from .command import ClientCommand, CommandFailed, key_values, one_line
+from .examples import examples
 from .log_flags import log_arguments, parse_log_levels, with_log_options
 from .stop_requests import StopRequests
 
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
 
 
-@click.command("cluster", cls=ClientCommand)
+@click.command(
+    "cluster",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Three nodes", "pykbroker cluster"),
+        (
+            "Nothing is kept",
+            "pykbroker cluster --ephemeral --config num.partitions=6",
+        ),
+        ("Controllers of their own", "pykbroker cluster --brokers 3 --controllers 3 --base-port 19092"),
+    ),
+)
 @click.option(
     "--brokers", type=click.IntRange(1, MOST_BROKERS), default=3, show_default=True, help="How many brokers to run."
 )
@@ -64,6 +74,10 @@ def command(
     """Start a cluster of several nodes on this host."""
     stop = StopRequests()
     stop.listen()
+    import trio
+
+    from .cluster_processes import ClusterProcesses
+
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
     parse_log_levels(log_levels)

@@ -16,6 +16,7 @@ import click
 
 from pykbroker.error_groups import first_of
 
+from .printable import printable
 from .suggestions import SuggestingGroup
 
 if TYPE_CHECKING:
@@ -142,8 +143,9 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
 
 
 def one_line(error: BaseException) -> str:
+    """Return an error's text in one line, in which nothing of a peer controls the terminal."""
     text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def forget_stdout() -> None:

@@ -11,13 +11,25 @@ import click
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.configs import Resource, ResourceType, alter_configs, describe_configs
 from pykbroker.client.groups import list_groups
+from pykbroker.client.quotas import describe_quotas
+from pykbroker.client.scram_users import describe_scram_users
 from pykbroker.client.topics import list_topics
 from pykbroker.quotas.entities import USER
 
-from .client_entities import ClientChange, ClientEntity, make, print_quotas, print_scram_users
+from .client_entities import (
+    ClientChange,
+    ClientEntity,
+    make,
+    print_quotas,
+    print_scram_users,
+    quotas_json,
+    scram_users_json,
+)
 from .command import CommandFailed
-from .config_options import ENTITY_TYPES, ConfigOptions, EntityType
+from .config_entries import as_json
+from .config_options import ENTITY_TYPES, ConfigOptions, EntityType, SeveralConfigs
 from .described_configs import Rows, own_rows, print_rows, title_of
+from .entries import Value, print_json
 from .meant_keys import warn_of_unknown, with_meant_keys
 
 if TYPE_CHECKING:
@@ -32,6 +44,9 @@ _KINDS: Final[Mapping[ResourceType, Kind]] = {
 
 async def describe(cluster: Cluster, options: ConfigOptions) -> None:
     entity = options.entity()
+    if options.as_json:
+        print_json(await objects(cluster, options))
+        return
     if isinstance(entity, ClientEntity):
         await print_quotas(cluster, entity)
         if entity.is_user and entity.names[USER] != "":
@@ -40,6 +55,35 @@ async def describe(cluster: Cluster, options: ConfigOptions) -> None:
     kind, name = entity
     for each in [name] if name is not None else await _all_names(cluster, kind):
         await _describe(cluster, ENTITY_TYPES[kind], each, options)
+
+
+async def describe_each(cluster: Cluster, entities: SeveralConfigs) -> None:
+    """Describe entities one by one; with JSON in one array."""
+    found: list[Value] = []
+    for each in entities.all_:
+        if each.as_json:
+            found += await objects(cluster, each)
+        else:
+            await describe(cluster, each)
+    if entities.as_json:
+        print_json(found)
+
+
+async def objects(cluster: Cluster, options: ConfigOptions) -> list[Value]:
+    """Return what is described as JSON."""
+    entity = options.entity()
+    if isinstance(entity, ClientEntity):
+        quotas = await describe_quotas(cluster, entity.quota_filter, only_these_types=True)
+        users: dict[str, dict[str, int]] = {}
+        if entity.is_user and entity.names[USER] != "":
+            users = await describe_scram_users(cluster, [each for each in entity.names.values() if each is not None])
+        return [*quotas_json(quotas), *scram_users_json(users)]
+    kind, name = entity
+    type_ = ENTITY_TYPES[kind]
+    return [
+        as_json(type_.singular, each, await _rows(cluster, type_, each, everything=options.all_))
+        for each in ([name] if name is not None else await _all_names(cluster, kind))
+    ]
 
 
 async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange | None) -> None:
@@ -81,11 +125,15 @@ async def _require_topic(cluster: Cluster, entity: EntityType, name: str) -> Non
         await cluster.topic(name)
 
 
-async def _describe(cluster: Cluster, entity: EntityType, name: str, options: ConfigOptions) -> None:
+async def _rows(cluster: Cluster, entity: EntityType, name: str, *, everything: bool) -> Rows:
+    """Return the configs of an entity: its own, or all."""
     await _require_topic(cluster, entity, name)
     rows: Rows = await describe_configs(cluster, Resource(entity.resource_type, name))
-    if not options.all_:
-        rows = own_rows(entity, name, rows)
+    return rows if everything else own_rows(entity, name, rows)
+
+
+async def _describe(cluster: Cluster, entity: EntityType, name: str, options: ConfigOptions) -> None:
+    rows = await _rows(cluster, entity, name, everything=options.all_)
     click.echo(title_of(entity, name, everything=options.all_))
     print_rows(rows, explain=options.explain)
 

@@ -10,7 +10,7 @@ from pykbroker.client.configs import ResourceType
 from pykbroker.protocol.config_source import ConfigSource
 
 from .client_entities import QUOTA_TYPES, ClientEntity, entity_of
-from .command import CommandFailed, reject
+from .command import CommandFailed, key_values, reject
 from .connect import read_client_properties
 
 
@@ -63,22 +63,27 @@ class ClientEntityFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChanges:
-    """The changes that `--alter` is to make."""
+    """The changes to make. pairs: `k=v` each, and deleted: a key each, where a word gives them."""
 
-    add_config: str | None
-    add_config_file: Path | None
-    delete_config: str | None
+    add_config: str | None = None
+    add_config_file: Path | None = None
+    delete_config: str | None = None
+    pairs: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        return self.add_config is None and self.add_config_file is None and self.delete_config is None
+        given = (self.add_config, self.add_config_file, self.delete_config)
+        return given == (None, None, None) and not self.pairs and not self.deleted
 
     def to_set(self) -> dict[str, str]:
         """Raises CommandFailed."""
-        return {**read_client_properties(self.add_config_file), **parse_pairs(self.add_config or "")}
+        given = {**read_client_properties(self.add_config_file), **parse_pairs(self.add_config or "")}
+        return {**given, **key_values(self.pairs, "--set")}
 
     def to_delete(self) -> list[str]:
-        return [key.strip() for key in (self.delete_config or "").split(",") if key.strip()]
+        keys = [*(self.delete_config or "").split(","), *self.deleted]
+        return [key.strip() for key in keys if key.strip()]
 
     def check(self, *, describe: bool, alter: bool) -> None:
         """Raises CommandFailed where the one action is missing, or has not what it needs."""
@@ -95,6 +100,10 @@ class ConfigChanges:
             raise CommandFailed(
                 "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
             )
+        self.check_keys()
+
+    def check_keys(self) -> None:
+        """Raises CommandFailed where a config is to be set and deleted."""
         both = sorted(set(self.to_set()) & set(self.to_delete()))
         if both:
             raise CommandFailed(f"{', '.join(both)} cannot be set and deleted at once")
@@ -108,11 +117,12 @@ class ConfigOptions:
     command_config: Path | None
     describe: bool
     all_: bool
-    explain: bool
     entity_types: tuple[str, ...]
     entity_names: tuple[str, ...]
     short: tuple[tuple[str, str], ...]
-    changes: ConfigChanges
+    changes: ConfigChanges = ConfigChanges()
+    explain: bool = False
+    as_json: bool = False
 
     def entity(self) -> ClientEntity | tuple[str, str | None]:
         """The entity: of a client, or else its type and name; None for all of them. Raises CommandFailed."""
@@ -131,6 +141,16 @@ class ConfigOptions:
         if name == "" and type_ != "brokers":
             raise CommandFailed(f"There are no defaults of all {type_}")
         return type_, name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralConfigs:
+    """Entities that are described together."""
+
+    bootstrap_server: str
+    command_config: Path | None
+    all_: tuple[ConfigOptions, ...]
+    as_json: bool
 
 
 def parse_pairs(text: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`pykbroker configs`: the flags and texts of `kafka-configs`.
+"""`pykbroker configs`: in words, or with the flags and texts of `kafka-configs`.
 
 Its entities are topics, brokers, groups and client metrics, which have configurations; and users, clients and
 addresses, which have quotas, and SCRAM credentials.
@@ -6,27 +6,38 @@ addresses, which have quotas, and SCRAM credentials.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
 
-from . import config_actions
-from .client_entities import QUOTA_TYPES, ClientEntity, change_of
+from .client_entities import QUOTA_TYPES
 from .client_flags import change_options, client_entity_options
-from .command import ClientCommand, CommandFailed, bootstrap_options, reject
+from .command import bootstrap_options, reject
 from .config_options import ENTITY_TYPES, ClientEntityFlags, ConfigChanges, ConfigOptions
+from .config_words import add_words, alter_entity
 from .connect import run_on_cluster
+from .entries import json_option
+from .examples import examples
+from .two_forms import TwoForms
 
 
-class _ConfigsCommand(ClientCommand):
+class _TwoForms(TwoForms):
     """Names and defaults of entities are one list, in which each stands where its flag does: Kafka pairs them so."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ["--entity-name=" if each == "--entity-default" else each for each in args])
 
 
-@click.command("configs", cls=_ConfigsCommand)
+@click.group(
+    "configs",
+    cls=_TwoForms,
+    like="kafka-configs",
+    epilog=examples(
+        ("What a topic has of its own", "pykbroker configs describe topic orders"),
+        ("Keep records for a day", "pykbroker configs alter topic orders --set retention.ms=86400000"),
+        ("The same by Kafka's flags", "pykbroker configs --alter --topic orders --add-config retention.ms=86400000"),
+    ),
+)
 @bootstrap_options
 @click.option("--describe", is_flag=True, help="List configs for the given entity.")
 @click.option("--alter", is_flag=True, help="Alter the configuration for the entity.")
@@ -48,6 +59,7 @@ class _ConfigsCommand(ClientCommand):
 @click.option(
     "--add-config-file", type=click.Path(path_type=Path), metavar="FILE", help="Properties file with configs."
 )
+@json_option
 def command(
     bootstrap_server: str,
     command_config: Path | None,
@@ -68,6 +80,7 @@ def command(
     add_config: str | None,
     add_config_file: Path | None,
     delete_config: str | None,
+    as_json: bool,
 ) -> None:
     """Describe and alter configurations, quotas, and users' SCRAM credentials."""
     del entity_default  # an entity name by now
@@ -88,16 +101,17 @@ def command(
         entity_names=entity_names,
         short=(*((type_, name) for type_, name in resources.items() if name is not None), *clients.named),
         changes=ConfigChanges(add_config=add_config, add_config_file=add_config_file, delete_config=delete_config),
+        as_json=as_json,
     )
     options.changes.check(describe=describe, alter=alter)
-    entity = options.entity()
     if describe:
+        options.entity()
+        from . import config_actions
+
         run_on_cluster(config_actions.describe, options, client_id="configs")
         return
-    reject({"--all": all_, "--explain": explain}, "can be used with --describe only")
-    change = None
-    if isinstance(entity, ClientEntity):
-        change = change_of(entity, options.changes.to_set(), options.changes.to_delete())
-    elif entity[1] is None:
-        raise CommandFailed("--alter needs an entity's name")
-    run_on_cluster(partial(config_actions.alter, change=change), options, client_id="configs")
+    reject({"--all": all_, "--explain": explain, "--json": as_json}, "can be used with --describe only")
+    alter_entity(options)
+
+
+add_words(command)

@@ -13,7 +13,8 @@ from typing import Final
 import click
 
 from .command import CommandFailed
-from .listing import printable
+from .output import is_terminal
+from .printable import printable
 
 MOST_SHOWN: Final = 20
 _LONGEST_ANSWER: Final = 1_000
@@ -25,7 +26,12 @@ yes_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
 
 def can_ask() -> bool:
     """Return whether a person sees standard error and types into standard input."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def is_settled(*, yes: bool, named: bool) -> bool:
+    """Return whether nobody is going to be asked, so that what goes need not be found out."""
+    return yes or (named and not can_ask())
 
 
 async def confirm(action: str, going: Sequence[str], *, yes: bool, named: bool) -> None:
@@ -33,29 +39,37 @@ async def confirm(action: str, going: Sequence[str], *, yes: bool, named: bool) 
 
     action: `Delete 3 topics`. going: what goes, a line each. named: each was given by its exact name.
     """
-    if yes or not going:
+    if not going or is_settled(yes=yes, named=named):
         return
     if can_ask():
         for line in _shown(going):
             click.echo(f"  {line}", err=True)
-        if not await _asked(action):
-            raise CommandFailed("Nothing was done")
-    elif not named:
+        await ask(action)
+    else:
         names = ", ".join(_shown(going))
         raise CommandFailed(f"{action}? Nobody can be asked here, and --yes was not given. It would be {names}")
+
+
+async def ask(question: str) -> None:
+    """Return when the person at the terminal says yes. Raises CommandFailed."""
+    if not await says_yes(f"{question}?"):
+        raise CommandFailed("Nothing was done")
+
+
+async def says_yes(question: str) -> bool:
+    """Return whether the person at the terminal says yes.
+
+    The answer is waited for in the loop, which hears Ctrl-C meanwhile, and keeps connections.
+    """
+    import trio
+
+    click.echo(f"{question} [y/N] ", err=True, nl=False)
+    await trio.lowlevel.wait_readable(sys.stdin)
+    answer = os.read(sys.stdin.fileno(), _LONGEST_ANSWER)
+    return answer.strip().lower() in (b"y", b"yes")
 
 
 def _shown(going: Sequence[str]) -> list[str]:
     lines = [printable(each) for each in going[:MOST_SHOWN]]
     rest = len(going) - len(lines)
     return [*lines, f"… and {rest} more"] if rest else lines
-
-
-async def _asked(question: str) -> bool:
-    """Wait for a line of the terminal in the loop, which hears Ctrl-C meanwhile, and keeps connections."""
-    import trio
-
-    click.echo(f"{question}? [y/N] ", err=True, nl=False)
-    await trio.lowlevel.wait_readable(sys.stdin)
-    answer = os.read(sys.stdin.fileno(), _LONGEST_ANSWER)
-    return answer.strip().lower() in (b"y", b"yes")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
-
-from pykbroker.client.cluster import Cluster
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from .command import CommandFailed, run
+
+if TYPE_CHECKING:
+    from pykbroker.client.cluster import Cluster
 
 
 class ClusterOptions(Protocol):

@@ -21,12 +21,20 @@ from pykbroker.control.http.operations import OPERATIONS
 
 from .command import ClientCommand, ClientGroup, CommandFailed, forget_stdout, one_line
 from .control_target import ControlTarget
+from .examples import examples
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9644"
 _TYPES: Final = {Kind.WHOLE: click.INT, Kind.NUMBER: click.FLOAT, Kind.FILE: click.File("r", encoding="utf-8")}
 
 
-@click.group("ctl", cls=ClientGroup)
+@click.group(
+    "ctl",
+    cls=ClientGroup,
+    epilog=examples(
+        ("Requests of the last minutes", "pykbroker ctl journal requests"),
+        ("Another broker", "pykbroker ctl --ctl 127.0.0.1:9700 clients seeking"),
+    ),
+)
 @click.option(
     "--ctl",
     "address",

@@ -1,73 +1,82 @@
-"""`pykbroker delete-records`: the flags, the file and the texts of `kafka-delete-records`."""
+"""`pykbroker delete-records`: up to a place in a topic, or with the flags, the file and the texts of
+`kafka-delete-records`.
+"""
 
 from __future__ import annotations
 
-import json
+import time
 from pathlib import Path
-from typing import Any
 
 import click
 
-from pykbroker.client.delete_records import delete_records
-from pykbroker.protocol.topic_partition import TopicPartition
+from .command import ClientCommand, CommandFailed, bootstrap_options, reject
+from .confirmation import yes_option
+from .connect import run_on_cluster
+from .delete_records_options import DeleteRecordsOptions, read_offsets
+from .entries import json_option
+from .examples import examples
 
-from .command import ClientCommand, CommandFailed, bootstrap_options, run
-from .connect import open_cluster, read_client_properties
 
-VERSION = 1
-
-
-@click.command("delete-records", cls=ClientCommand)
+@click.command(
+    "delete-records",
+    cls=ClientCommand,
+    epilog=examples(
+        ("All that a topic has", "pykbroker delete-records --topic orders --before end"),
+        ("Up to an offset of one partition", "pykbroker delete-records --topic orders --partition 0 --before 1000"),
+        ("What is older than a week, in a script", "pykbroker delete-records --topic orders --before '7d ago' --yes"),
+    ),
+)
 @bootstrap_options
+@click.option("--topic", metavar="NAME", help="The topic.")
+@click.option(
+    "--partition",
+    "partitions",
+    type=click.IntRange(min=0),
+    multiple=True,
+    metavar="N",
+    help="With --topic: this partition; may be repeated. Default: all.",
+)
+@click.option(
+    "--before",
+    metavar="OFFSET|TIME|end",
+    help="With --topic: records in front of 1000, end, end-100, 2026-01-31T12:00:00Z, '7d ago', yesterday.",
+)
 @click.option(
     "--offset-json-file",
-    required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help='{"partitions": [{"topic": "t", "partition": 0, "offset": 10}], "version": 1}; -1 is the high watermark.',
 )
-def command(bootstrap_server: str, command_config: Path | None, offset_json_file: Path) -> None:
+@yes_option
+@json_option
+def command(
+    bootstrap_server: str,
+    command_config: Path | None,
+    topic: str | None,
+    partitions: tuple[int, ...],
+    before: str | None,
+    offset_json_file: Path | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Delete the records of partitions up to given offsets."""
-    properties = read_client_properties(command_config)
-    offsets = read_offsets(offset_json_file)
+    if offset_json_file is not None:
+        given = {"--topic": topic, "--partition": partitions, "--before": before}
+        reject(given, "and --offset-json-file exclude each other")
+    elif topic is None or before is None:
+        raise CommandFailed("Say what to delete: --topic T --before OFFSET|TIME|end, or --offset-json-file FILE")
+    options = DeleteRecordsOptions(
+        bootstrap_server,
+        command_config,
+        None if offset_json_file is None else read_offsets(offset_json_file),
+        topic or "",
+        tuple(dict.fromkeys(partitions)),
+        before or "",
+        yes=yes,
+        as_json=as_json,
+    )
+    from .delete_records_actions import check_place, delete
 
-    async def work() -> None:
-        async with open_cluster(bootstrap_server, properties, client_id="delete-records") as cluster:
-            click.echo("Executing records delete operation")
-            outcomes = await delete_records(cluster, offsets)
-            click.echo("Records delete operation completed:")
-            for at in offsets:
-                outcome = outcomes[at]
-                text = f"low_watermark: {outcome}" if isinstance(outcome, int) else f"error: {outcome}"
-                click.echo(f"partition: {at}\t{text}")
-
-    run(work)
-
-
-def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    try:
-        given = json.loads(path.read_text())
-    except OSError as error:
-        raise CommandFailed(f"Cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise CommandFailed(f"{path} is not JSON: {error}") from None
-    if not isinstance(given, dict) or not isinstance(given.get("partitions"), list):
-        raise CommandFailed(f"{path} lacks the list of partitions")
-    version = given.get("version", VERSION)
-    if version != VERSION:
-        raise CommandFailed(f"{path} has the version {version}, not {VERSION}")
-    offsets: dict[TopicPartition, int] = {}
-    for entry in given["partitions"]:
-        at, offset = _entry(path, entry)
-        if at in offsets:
-            raise CommandFailed(f"{path} names {at} twice")
-        offsets[at] = offset
-    return offsets
-
-
-def _entry(path: Path, entry: Any) -> tuple[TopicPartition, int]:
-    match entry:
-        case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
-            return TopicPartition(topic, partition), offset
-        case _:
-            raise CommandFailed(f"{path} has an entry without topic, partition and offset: {json.dumps(entry)}")
+    check_place(options, time.time_ns() // 1_000_000)
+    if run_on_cluster(delete, options, client_id="delete-records") and offset_json_file is None:
+        raise SystemExit(1)

@@ -13,6 +13,7 @@ import click
 from .command import CommandFailed, key_values
 from .connect import read_client_properties
 from .diff_failure import DiffCommand, Failed
+from .examples import examples
 from .output import warn
 
 SAME, DIFFERENT = 0, 1
@@ -21,7 +22,20 @@ _LEFT, _RIGHT = "left", "right"
 _HOW_IT_IS_REACHED = "Properties file with client settings (security.protocol); the script itself goes without TLS."
 
 
-@click.command("diff", cls=DiffCommand)
+@click.command(
+    "diff",
+    cls=DiffCommand,
+    epilog=examples(
+        (
+            "An old and a new broker",
+            "pykbroker diff --left-start 2.8 --right-start 4.3 -- python client.py",
+        ),
+        (
+            "A cluster and pykbroker",
+            "pykbroker diff --left kafka:9092 --right-start= --json -- python client.py",
+        ),
+    ),
+)
 @click.option("--left", metavar="HOST:PORT[,…]", help="A running cluster.")
 @click.option(
     "--left-start", is_flag=False, flag_value="", metavar="[NAME|FILE]", help="A pykbroker for this run, --as NAME."

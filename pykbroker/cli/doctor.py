@@ -14,9 +14,21 @@ import click
 from .command import DEFAULT_BOOTSTRAP_SERVER, ClientCommand, CommandFailed, run
 from .connect import read_client_properties
 from .control_target import ControlTarget
+from .examples import examples
 
 
-@click.command("doctor", cls=ClientCommand)
+@click.command(
+    "doctor",
+    cls=ClientCommand,
+    epilog=examples(
+        ("The broker on this machine", "pykbroker doctor"),
+        (
+            "A cluster with log-in",
+            "pykbroker doctor kafka:9093 --command-config client.properties --json",
+        ),
+        ("At once, without a look at groups", "pykbroker doctor localhost:9092 --watch 0"),
+    ),
+)
 @click.argument("address", default=DEFAULT_BOOTSTRAP_SERVER, metavar="[HOST:PORT[,…]]")
 @click.option(
     "--command-config",

@@ -19,6 +19,7 @@ from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_entries import DumpOptions, dump_file
 from .dump_printing import JsonPrinter, TextPrinter
+from .examples import examples
 
 _DECODERS = {
     "offsets_decoder": "__consumer_offsets",
@@ -28,8 +29,20 @@ _DECODERS = {
 }
 
 
-@click.command("dump", cls=ClientCommand)
+@click.command(
+    "dump",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Every file of a topic", "pykbroker dump pykbroker-data --topic orders"),
+        (
+            "Five batches with their records",
+            "pykbroker dump --records --offset 1000 --limit 5 pykbroker-data/orders-0",
+        ),
+        ("What is wrong, for a program", "pykbroker dump --json --only-findings pykbroker-data"),
+    ),
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE|DIRECTORY]…")
+@click.option("--topic", metavar="NAME", help="Of directories only the partitions of this topic.")
 @click.option("--files", metavar="FILE,…", help="More files, as Kafka's tool takes them.")
 @click.option("--records", "--print-data-log", "with_records", is_flag=True, help="Show the records of every batch.")
 @click.option("--deep-iteration", "deep", is_flag=True, help="Decompress and check all records, shown or not.")
@@ -53,6 +66,7 @@ _DECODERS = {
 @click.option("--share-group-state-decoder", is_flag=True, help="The records are of __share_group_state.")
 def command(
     paths: tuple[Path, ...],
+    topic: str | None,
     files: str | None,
     with_records: bool,
     deep: bool,
@@ -82,13 +96,18 @@ def command(
         max_bytes=max_bytes,
         topic=_decoded_topic(decoders),
     )
-    known = [file for path in every for file in _files_of(path)]
+    known = [file for path in every for file in _files_of(path, topic)]
+    if topic is not None and not known:
+        raise CommandFailed(f"There is no partition of '{topic}' below {_few([str(path) for path in every])}")
     text = TextPrinter(names_files=len(known) > 1, whole=full, skip_record_metadata=skip_record_metadata)
     try:
-        damaged = _dump_all(known, options, JsonPrinter() if as_json else text, only_findings)
+        found = _dump_all(known, options, JsonPrinter() if as_json else text, only_findings)
+        if only_findings and not as_json and not found:
+            click.echo(f"Nothing is wrong in {len(known)} file{'' if len(known) == 1 else 's'}")
     except BrokenPipeError:
         forget_stdout()
         return
+    damaged = {path: count for path, count in found.items() if count}
     if damaged:
         findings = sum(damaged.values())
         raise CommandFailed(f"{findings} finding{'s' * (findings != 1)} in {_few([str(path) for path in damaged])}")
@@ -97,20 +116,30 @@ def command(
 def _dump_all(
     paths: list[Path], options: DumpOptions, printer: JsonPrinter | TextPrinter, only_findings: bool
 ) -> dict[Path, int]:
-    """Return how many things are wrong, per file."""
+    """Return how many things are wrong, per file that has a finding: one may be merely worth knowing."""
     disk = ReadOnlyDisk()
     damaged: dict[Path, int] = {}
+    looks_at_all = (options.offset, options.limit, options.max_bytes) == (None, None, None)
     for path in paths:
         name = parse_file_name(path.name)
         assert name is not None
-        printer.file(str(path), name.kind)
+        is_named = is_empty = False
+        if not only_findings:
+            printer.file(str(path), name.kind)
+            is_named = is_empty = True
         for dumped in dump_file(disk, str(path), options):
+            is_empty = False
             if isinstance(dumped, Finding):
                 damaged[path] = damaged.get(path, 0) + dumped.is_damage
             elif only_findings:
                 continue
+            if not is_named:
+                printer.file(str(path), name.kind)
+                is_named = True
             printer.dumped(str(path), dumped)
-    return {path: count for path, count in damaged.items() if count}
+        if is_empty and looks_at_all:
+            printer.empty()
+    return damaged
 
 
 def _decoded_topic(decoders: dict[str, bool]) -> str | None:
@@ -120,18 +149,30 @@ def _decoded_topic(decoders: dict[str, bool]) -> str | None:
     return chosen[0] if chosen else None
 
 
-def _files_of(path: Path) -> Iterator[Path]:
-    """All that are known below a directory. Raises CommandFailed for a file of which nothing is known."""
+def _files_of(path: Path, topic: str | None) -> Iterator[Path]:
+    """Return all that are known below a directory. Raises CommandFailed for a file of which nothing is known."""
     if not os.path.lexists(path):
         raise CommandFailed(f"{path}: No such file or directory")
     if path.is_dir():
         for directory, names, files in os.walk(path):
-            names.sort()
+            names.sort(key=_numbered)
+            if topic is not None and not _is_of(Path(directory), topic):
+                continue
             yield from (Path(directory, name) for name in sorted(files) if parse_file_name(name) is not None)
     elif parse_file_name(path.name) is None:
         raise CommandFailed(f"{path}: the name is none of a log directory's files; see pykbroker inspect for frames")
     else:
         yield path
+
+
+def _is_of(directory: Path, topic: str) -> bool:
+    return _numbered(directory.absolute().name)[0] == topic
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    """Return topic and partition of a directory, so that partition 10 stands behind partition 9."""
+    topic, dash, number = name.rpartition("-")
+    return (topic, int(number)) if dash and number.isascii() and number.isdigit() else (name, -1)
 
 
 def _few(names: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,23 +20,27 @@ class JsonPrinter:
     """Bytes that are UTF-8 are strings, others an object with their base64; every object names its file."""
 
     def file(self, path: str, kind: str) -> None:
-        click.echo(_json({"type": "file", "file": path, "kind": kind}))
+        click.echo(json_line({"type": "file", "file": path, "kind": kind}))
+
+    def empty(self) -> None:
+        """Print nothing: the file has no objects."""
 
     def dumped(self, path: str, dumped: Dumped) -> None:
         if isinstance(dumped, Finding):
             click.echo(finding_json(dumped))
         else:
-            click.echo(_json({"type": dumped.kind, "file": path} | dumped.fields))
+            click.echo(json_line({"type": dumped.kind, "file": path} | dumped.fields))
 
 
 def finding_json(finding: Finding) -> str:
     fields = finding._asdict()
     fields["file"] = fields.pop("path")
     fields["kind"] = str(finding.kind)
-    return _json({"type": "finding", "is_damage": finding.is_damage} | fields)
+    return json_line({"type": "finding", "is_damage": finding.is_damage} | fields)
 
 
-def _json(fields: Mapping[str, Any]) -> str:
+def json_line(fields: Mapping[str, Any]) -> str:
+    """Return an object in one line; bytes that are UTF-8 are strings, others an object with their base64."""
     return json.dumps(_plain(fields), ensure_ascii=True)
 
 
@@ -49,6 +54,8 @@ def _plain(value: Any) -> Any:
             return bytes(value).decode("utf-8")
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
     return value
 
 
@@ -63,6 +70,10 @@ class TextPrinter:
     def file(self, path: str, kind: str) -> None:
         if self._names_files:
             print_line(f"{printable(path)}: {kind}")
+
+    def empty(self) -> None:
+        """Say that the file has no entries, such as the segment of a partition that nobody has written to."""
+        print_line(f"{INDENT}(empty)")
 
     def dumped(self, _path: str, dumped: Dumped) -> None:
         if isinstance(dumped, Finding):

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import click
 
-from .listing import printable
 from .output import Column, print_table
+from .printable import printable
 
 Value: TypeAlias = "str | int | float | bool | Sequence[Value] | dict[str, Value] | None"
 
@@ -24,26 +24,32 @@ json_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column, or a key of the objects. title: that of the column, where it is not the name; empty: only in JSON."""
+    """A column, or a key of the objects. title: that of the column, where it is not the name; empty: only in JSON.
+
+    width: the least number of characters of the plain form, where the title's own are too few.
+    """
 
     name: str
     title: str | None = None
     right: bool = False
+    width: int = 0
 
     @property
     def column(self) -> Column:
         title = self.name.upper().replace("_", "-") if self.title is None else self.title
-        return Column(title, width=len(title), right=self.right)
+        return Column(title, width=max(self.width, len(title)), right=self.right)
 
 
-def print_entries(fields: Sequence[Field], entries: Iterable[Sequence[Value]], *, as_json: bool) -> None:
-    """Print entries, each with a value a field."""
+def print_entries(
+    fields: Sequence[Field], entries: Iterable[Sequence[Value]], *, as_json: bool, apart: bool = False
+) -> None:
+    """Print entries, each with a value a field. apart: see `print_table`."""
     if as_json:
         print_json([{field.name: value for field, value in zip(fields, each, strict=True)} for each in entries])
         return
     shown = [index for index, field in enumerate(fields) if field.title != ""]
     rows = [[text_of(each[index]) for index in shown] for each in entries]
-    print_table([fields[index].column for index in shown], rows)
+    print_table([fields[index].column for index in shown], rows, apart=apart)
 
 
 def print_json(objects: Sequence[Value]) -> None:

@@ -34,11 +34,19 @@ from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.files.errors import StorageError
 
 from .command import ClientCommand, CommandFailed
+from .examples import examples
 
 _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
 
 
-@click.command("format", cls=ClientCommand)
+@click.command(
+    "format",
+    cls=ClientCommand,
+    epilog=examples(
+        ("A new id for a cluster", "pykbroker format --random-uuid"),
+        ("A node's directories", "pykbroker format -t MkU3OEVBNTcwNTJENDM2Qg -c server.properties"),
+    ),
+)
 @click.option("-t", "--cluster-id", help="The cluster's id, 16 bytes in base64; see --random-uuid.")
 @click.option("-c", "--config", "properties", type=click.Path(path_type=Path), help="The node's server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")

@@ -42,8 +42,39 @@ class Api:
         return cls(key, int(version))
 
 
-def frame_lines(data: memoryview, response_to: Api | None = None) -> Iterator[str]:
-    """Every frame, in order: requests, or responses to one API. Raises DamagedFile where the frames end early."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A request, or a response. client: the header's, of requests alone. garbage: what is behind the message."""
+
+    position: int
+    message: str
+    version: int
+    correlation_id: int
+    client: str | None
+    is_request: bool
+    header_tags: list[int]
+    fields: dict[str, Any]
+    garbage: bytes
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The frame as an object, whose bytes are left as bytes."""
+        client = {"client_id": self.client} if self.is_request else {}
+        return {
+            "type": "frame",
+            "position": self.position,
+            "message": self.message,
+            "version": self.version,
+            "correlation_id": self.correlation_id,
+            **client,
+            "header_tags": self.header_tags,
+            "fields": self.fields,
+            "garbage": self.garbage,
+        }
+
+
+def frames(data: memoryview, response_to: Api | None = None) -> Iterator[Frame]:
+    """Return every frame, in order: requests, or responses to one API. Raises DamagedFile where they end early."""
     position = 0
     while position < len(data):
         left = len(data) - position - _SIZE.size
@@ -54,13 +85,23 @@ def frame_lines(data: memoryview, response_to: Api | None = None) -> Iterator[st
             raise DamagedFile(f"at byte {position}: a frame of {size} bytes, {left} are left")
         frame = bytes(data[position + _SIZE.size : position + _SIZE.size + size])
         try:
-            yield from _response(frame, position, response_to) if response_to else _request(frame, position)
+            yield _response(frame, position, response_to) if response_to else _request(frame, position)
         except construct.ConstructError as error:
             raise DamagedFile(f"at byte {position}: {' '.join(str(error).split())}") from error
         position += _SIZE.size + size
 
 
-def _request(frame: bytes, position: int) -> Iterator[str]:
+def frame_lines(data: memoryview, response_to: Api | None = None) -> Iterator[str]:
+    """Return every frame as lines. Raises DamagedFile where the frames end early."""
+    for frame in frames(data, response_to):
+        line = f"@{frame.position} {frame.message} v{frame.version}  correlation id {frame.correlation_id}"
+        if frame.is_request:
+            line += f"  client {'null' if frame.client is None else preview(frame.client.encode())}"
+        yield line
+        yield from _rest(frame)
+
+
+def _request(frame: bytes, position: int) -> Frame:
     start = parse(REQUEST_START, frame)
     try:
         cls = request_type(start.api_key)
@@ -70,32 +111,42 @@ def _request(frame: bytes, position: int) -> Iterator[str]:
     if not versions.includes(start.api_version):
         raise DamagedFile(f"at byte {position}: {cls.__name__} has no version {start.api_version}, only {versions}")
     parsed = parse(request_body(start.api_key, start.api_version), frame)
-    client = "null" if parsed.client_id is None else preview(parsed.client_id.encode())
-    yield f"@{position} {cls.__name__} v{start.api_version}  correlation id {parsed.correlation_id}  client {client}"
-    yield from _rest(cls, parsed, start.api_version)
+    return _frame(cls, parsed, position, start.api_version, parsed.client_id, is_request=True)
 
 
-def _response(frame: bytes, position: int, api: Api) -> Iterator[str]:
+def _response(frame: bytes, position: int, api: Api) -> Frame:
     cls = response_type(api.key)
     parsed = parse(response_body(api.key, api.version), frame)
-    yield f"@{position} {cls.__name__} v{api.version}  correlation id {parsed.correlation_id}"
-    yield from _rest(cls, parsed, api.version)
+    return _frame(cls, parsed, position, api.version, None, is_request=False)
 
 
-def _rest(cls: StructType, parsed: Any, version: int) -> Iterator[str]:
-    if parsed.header_tags:
-        yield f"{INDENT}header tags: {[entry.tag for entry in parsed.header_tags]}"
-    fields = fields_by_name(cls, parsed.body, version)
-    yield from field_lines(fields, 1)
-    for records in _records_in(fields):
+def _frame(cls: StructType, parsed: Any, position: int, version: int, client: str | None, *, is_request: bool) -> Frame:
+    return Frame(
+        position,
+        cls.__name__,
+        version,
+        parsed.correlation_id,
+        client,
+        is_request,
+        [entry.tag for entry in parsed.header_tags or ()],
+        fields_by_name(cls, parsed.body, version),
+        bytes(parsed.garbage or b""),
+    )
+
+
+def _rest(frame: Frame) -> Iterator[str]:
+    if frame.header_tags:
+        yield f"{INDENT}header tags: {frame.header_tags}"
+    yield from field_lines(frame.fields, 1)
+    for records in _records_in(frame.fields):
         yield f"{INDENT}records of {len(records)} bytes:"
         try:
             for line in batch_lines(memoryview(records), with_records=True):
                 yield f"{INDENT * 2}{line}"
         except DamagedFile as damage:
             yield f"{INDENT * 2}{damage}"
-    if parsed.garbage:
-        yield f"{INDENT}{len(parsed.garbage)} bytes behind the message: {preview(parsed.garbage)}"
+    if frame.garbage:
+        yield f"{INDENT}{len(frame.garbage)} bytes behind the message: {preview(frame.garbage)}"
 
 
 def _records_in(value: Any) -> Iterator[bytes]:

@@ -14,31 +14,35 @@ class GroupOptions:
 
     bootstrap_server: str
     command_config: Path | None
-    list_: bool
-    describe: bool
-    delete: bool
-    reset_offsets: bool
-    delete_offsets: bool
-    groups: tuple[str, ...]
-    all_groups: bool
-    topics: tuple[str, ...]
-    all_topics: bool
-    offsets: bool
-    members: bool
-    state: str | None
-    type_: str | None
-    verbose: bool
-    to_earliest: bool
-    to_latest: bool
-    to_current: bool
-    to_offset: int | None
-    shift_by: int | None
-    to_datetime: str | None
-    by_duration: str | None
-    from_file: Path | None
-    dry_run: bool
-    execute: bool
-    export: bool
+    list_: bool = False
+    describe: bool = False
+    delete: bool = False
+    reset_offsets: bool = False
+    delete_offsets: bool = False
+    groups: tuple[str, ...] = ()
+    all_groups: bool = False
+    topics: tuple[str, ...] = ()
+    all_topics: bool = False
+    offsets: bool = False
+    members: bool = False
+    state: str | None = None
+    type_: str | None = None
+    verbose: bool = False
+    lag_above: int | None = None
+    to_earliest: bool = False
+    to_latest: bool = False
+    to_current: bool = False
+    to_offset: int | None = None
+    shift_by: int | None = None
+    to_datetime: str | None = None
+    by_duration: str | None = None
+    from_file: Path | None = None
+    dry_run: bool = False
+    execute: bool = False
+    export: bool = False
+    if_exists: bool = False
+    as_json: bool = False
+    yes: bool = False
 
     @property
     def places(self) -> dict[str, object]:
@@ -74,7 +78,7 @@ def action_of(options: GroupOptions) -> str:
     elif bool(options.groups) == options.all_groups:
         raise CommandFailed(f"{action} takes one of these options: --group, --all-groups")
     if action == "--describe":
-        _check_describe(options)
+        check_describe(options)
     if action == "--delete-offsets" and (len(options.groups) != 1 or not options.topics):
         raise CommandFailed("--delete-offsets needs one --group and at least one --topic")
     if action == "--reset-offsets":
@@ -95,15 +99,24 @@ def _reject_foreign_flags(action: str, options: GroupOptions) -> None:
     if action not in ("--reset-offsets", "--delete-offsets"):
         reject({"--topic": options.topics}, "can be used with --reset-offsets and --delete-offsets only")
     if action != "--describe":
-        only_describe = {"--members": options.members, "--offsets": options.offsets, "--verbose": options.verbose}
+        only_describe = {
+            "--members": options.members,
+            "--offsets": options.offsets,
+            "--verbose": options.verbose,
+            "--lag-above": options.lag_above,
+        }
         reject(only_describe, "can be used with --describe only")
+    if action not in ("--delete", "--delete-offsets"):
+        reject({"--yes": options.yes}, "can be used with --delete and --delete-offsets only")
+    if action == "--delete":
+        reject({"--json": options.as_json}, "cannot be used with --delete")
     if action not in ("--describe", "--list"):
         reject({"--state": options.state}, "can be used with --describe and --list only")
     if action != "--list":
         reject({"--type": options.type_}, "can be used with --list only")
 
 
-def _check_describe(options: GroupOptions) -> None:
+def check_describe(options: GroupOptions) -> None:
     if options.offsets + options.members + (options.state is not None) > 1:
         raise CommandFailed("--describe takes at most one of these options: --members, --offsets, --state")
     if options.state:
@@ -111,11 +124,31 @@ def _check_describe(options: GroupOptions) -> None:
 
 
 def _check_reset(options: GroupOptions) -> None:
-    # Zero is an offset, and a distance.
-    given = [flag for flag, value in options.places.items() if value is not None and value is not False]
-    if len(given) != 1:
-        raise CommandFailed(f"--reset-offsets takes exactly one of these options: {', '.join(options.places)}")
+    _check_place(options, "--reset-offsets")
     if options.execute and options.dry_run:
         raise CommandFailed("--reset-offsets takes one of these options: --execute, --dry-run")
     if bool(options.topics) + options.all_topics != 1 and options.from_file is None:
         raise CommandFailed("--reset-offsets takes one of these options: --all-topics, --topic")
+
+
+def check_reset_words(options: GroupOptions) -> None:
+    """Raises CommandFailed where the options of the word do not fit each other."""
+    check_named(options, "reset-offsets")
+    _check_place(options, "reset-offsets")
+    if options.dry_run and (options.execute or options.yes):
+        raise CommandFailed("--dry-run and --execute exclude each other")
+    if options.export and options.as_json:
+        raise CommandFailed("--export and --json exclude each other")
+
+
+def check_named(options: GroupOptions, word: str) -> None:
+    """Raises CommandFailed unless groups are named, or all are meant."""
+    if bool(options.groups) == options.all_groups:
+        raise CommandFailed(f"{word} takes either names of groups or --all-groups")
+
+
+def _check_place(options: GroupOptions, action: str) -> None:
+    # Zero is an offset, and a distance.
+    given = [flag for flag, value in options.places.items() if value is not None and value is not False]
+    if len(given) != 1:
+        raise CommandFailed(f"{action} takes exactly one of these options: {', '.join(options.places)}")

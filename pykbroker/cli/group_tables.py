@@ -1,15 +1,17 @@
-"""The tables of `pykbroker groups --describe`, in the columns of `kafka-consumer-groups`."""
+"""Groups as `pykbroker groups describe` shows them: tables in the columns of `kafka-consumer-groups`, and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.group_offsets import fetch_offsets
 from pykbroker.client.groups import GroupDescription, MemberDescription
-from pykbroker.client.offsets import LATEST_TIMESTAMP, list_offsets
+from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
 from pykbroker.protocol.topic_partition import TopicPartition
 
+from .entries import Value
 from .output import Column, print_table
 
 NONE = "-"
@@ -20,12 +22,40 @@ _PARTITION = Column("PARTITION", 10, right=True)
 _CONSUMER = (Column("CONSUMER-ID"), Column("HOST"), Column("CLIENT-ID"))
 
 
-async def print_offsets(cluster: Cluster, group: GroupDescription) -> None:
-    """Every partition that has a committed offset or a consumer."""
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """A partition that has a committed offset or a consumer; what is not known is None."""
+
+    of: TopicPartition
+    committed: int | None
+    end: int | None
+    owner: MemberDescription | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.committed is None or self.end is None else max(self.end - self.committed, 0)
+
+
+async def partition_rows(cluster: Cluster, group: GroupDescription) -> list[PartitionRow]:
+    """Return every partition that has a committed offset or a consumer."""
     committed = {of: answer.offset for of, answer in (await fetch_offsets(cluster, group.group_id)).items()}
     owners = {of: member for member in group.members for of in member.partitions}
     shown = sorted({*committed, *owners})
     ends = await log_end_offsets(cluster, shown)
+    return [PartitionRow(of, committed.get(of), ends.get(of), owners.get(of)) for of in shown]
+
+
+async def lag_of(cluster: Cluster, group: GroupDescription) -> int:
+    """Return the lag of all partitions together; nobody has read one yet that has a consumer and no offset."""
+    rows = await partition_rows(cluster, group)
+    unread = [row.of for row in rows if row.committed is None and row.end is not None]
+    starts = await list_offsets(cluster, dict.fromkeys(unread, EARLIEST_TIMESTAMP)) if unread else {}
+    behind = sum(row.end - starts[row.of].offset for row in rows if row.of in starts and row.end is not None)
+    return behind + sum(row.lag or 0 for row in rows)
+
+
+async def print_offsets(cluster: Cluster, group: GroupDescription) -> None:
+    """Print a group's partitions; nothing where it has none."""
     columns = (
         _GROUP,
         _TOPIC,
@@ -38,17 +68,67 @@ async def print_offsets(cluster: Cluster, group: GroupDescription) -> None:
     rows = [
         [
             group.group_id,
-            of.topic,
-            str(of.partition),
-            _number(committed.get(of)),
-            _number(ends.get(of)),
-            _number(_lag(committed.get(of), ends.get(of))),
-            *_owner(owners.get(of)),
+            row.of.topic,
+            str(row.of.partition),
+            _number(row.committed),
+            _number(row.end),
+            _number(row.lag),
+            *_owner(row.owner),
         ]
-        for of in shown
+        for row in await partition_rows(cluster, group)
     ]
     if rows:
         print_table(columns, rows, apart=True)
+
+
+def as_json(
+    group: GroupDescription, partitions: Sequence[PartitionRow] | None, lag: int | None, *, with_members: bool
+) -> Value:
+    """Return a group as JSON. partitions, lag: None where they are not asked for."""
+    shown: dict[str, Value] = {
+        "group": group.group_id,
+        "type": group.group_type.lower(),
+        "state": group.state,
+        "assignor": group.assignor or None,
+        "coordinator": {
+            "id": group.coordinator.node_id,
+            "host": group.coordinator.host,
+            "port": group.coordinator.port,
+        },
+    }
+    if partitions is not None:
+        shown |= {"lag": lag, "partitions": [_partition_json(row) for row in partitions]}
+    if with_members:
+        shown["members"] = [_member_json(member) for member in group.members]
+    return shown
+
+
+def _partition_json(row: PartitionRow) -> Value:
+    return {
+        "topic": row.of.topic,
+        "partition": row.of.partition,
+        "current_offset": row.committed,
+        "log_end_offset": row.end,
+        "lag": row.lag,
+        "consumer_id": None if row.owner is None else row.owner.member_id,
+    }
+
+
+def _member_json(member: MemberDescription) -> Value:
+    return {
+        "consumer_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "host": member.client_host,
+        "client_id": member.client_id,
+        "epoch": member.epoch,
+        "assignment": _assignment_json(member.partitions),
+        "target_epoch": member.target_epoch,
+        "target_assignment": None if member.target_partitions is None else _assignment_json(member.target_partitions),
+    }
+
+
+def _assignment_json(partitions: Iterable[TopicPartition]) -> Value:
+    return [{"topic": of.topic, "partition": of.partition} for of in sorted(partitions)]
 
 
 async def log_end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -102,30 +182,12 @@ def print_states(groups: Iterable[GroupDescription]) -> None:
     print_table(columns, rows, apart=True)
 
 
-def print_plan(plan: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-    rows = [
-        [group_id, of.topic, str(of.partition), str(offset)]
-        for group_id, offsets in plan.items()
-        for of, offset in sorted(offsets.items())
-    ]
-    print_table((_GROUP, _TOPIC, _PARTITION, Column("NEW-OFFSET", right=True)), rows, apart=True)
-
-
-def print_deleted(outcomes: Iterable[tuple[str, str, str]]) -> None:
-    """Topic, partition and outcome."""
-    print_table((_TOPIC, _PARTITION, Column("STATUS")), [list(row) for row in outcomes], apart=True)
-
-
 def assignment_text(partitions: Iterable[TopicPartition] | None) -> str:
     """`orders:0,1;users:2`, `-` for none."""
     topics: dict[str, list[str]] = {}
     for of in sorted(partitions or ()):
         topics.setdefault(of.topic, []).append(str(of.partition))
     return ";".join(f"{topic}:{','.join(listed)}" for topic, listed in topics.items()) or NONE
-
-
-def _lag(committed: int | None, end: int | None) -> int | None:
-    return None if committed is None or end is None else max(end - committed, 0)
 
 
 def _owner(member: MemberDescription | None) -> tuple[str, str, str]:

@@ -18,25 +18,38 @@ import click
 from construct import Construct
 
 from pykbroker.protocol.descriptions.index_files import ABORTED_TRANSACTION, OFFSET_ENTRY, TIME_ENTRY
+from pykbroker.storage.checks.file_kinds import parse_file_name
+from pykbroker.storage.checks.findings import Finding
 
 from .batch_listing import DamagedFile, batch_lines
 from .command import ClientCommand, CommandFailed, forget_stdout
-from .frame_listing import Api, frame_lines
+from .dump_printing import JsonPrinter, json_line
+from .examples import examples
+from .frame_listing import Api, frame_lines, frames
 from .listing import print_line, timestamp_text
 
 _BATCHES = (".log", ".checkpoint")
 _HEX = frozenset(string.hexdigits.encode() + string.whitespace.encode())
 
 
-@click.command("inspect", cls=ClientCommand)
+@click.command(
+    "inspect",
+    cls=ClientCommand,
+    epilog=examples(
+        ("The batches of a segment", "pykbroker inspect pykbroker-data/orders-0/00000000000000000000.log"),
+        ("Captured requests", "pykbroker inspect requests.bin"),
+        ("Captured responses", "pykbroker inspect --response Fetch:13 responses.bin"),
+    ),
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=Path), metavar="FILE…")
 @click.option("--records", is_flag=True, help="Show the records of every batch, too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option(
     "--response",
     metavar="API:VERSION",
     help="The frames are responses to this API (Fetch:13 or 1:13); otherwise they are requests.",
 )
-def command(files: tuple[Path, ...], records: bool, response: str | None) -> None:
+def command(files: tuple[Path, ...], records: bool, as_json: bool, response: str | None) -> None:
     """Show what is in FILE: a segment (.log) or snapshot (.checkpoint), an index (.index, .timeindex, .txnindex), or
     else frames as they went over a connection, in binary or in hexadecimal. `-` is standard input.
 
@@ -49,6 +62,9 @@ def command(files: tuple[Path, ...], records: bool, response: str | None) -> Non
         raise CommandFailed(f"--response {response}: {error}") from None
     try:
         for path in files:
+            if as_json:
+                _print_json(path, records, response_to)
+                continue
             if len(files) > 1:
                 print_line(f"{path}:")
             _show(path, records, response_to)
@@ -66,6 +82,36 @@ def _show(path: Path, with_records: bool, response_to: Api | None) -> None:
             print_line(line)
     except DamagedFile as damage:
         raise CommandFailed(f"{path}: {damage}") from None
+
+
+def _print_json(path: Path, with_records: bool, response_to: Api | None) -> None:
+    """Print a log directory's file as `dump --json` does, and of others the frames."""
+    if str(path) != "-" and parse_file_name(path.name) is not None:
+        _print_dump(path, with_records)
+        return
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else bytes(_contents(path))
+        for frame in frames(memoryview(_binary(data)), response_to):
+            click.echo(json_line({"file": str(path)} | frame.as_json))
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror}") from None
+    except DamagedFile as damage:
+        raise CommandFailed(f"{path}: {damage}") from None
+
+
+def _print_dump(path: Path, with_records: bool) -> None:
+    from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
+
+    from .dump_entries import DumpOptions, dump_file
+
+    printer = JsonPrinter()
+    damage = None
+    for dumped in dump_file(ReadOnlyDisk(), str(path), DumpOptions(with_records=with_records)):
+        printer.dumped(str(path), dumped)
+        if isinstance(dumped, Finding) and dumped.is_damage:
+            damage = damage or dumped
+    if damage is not None:
+        raise CommandFailed(f"{path}: {damage}")
 
 
 def _lines(path: Path, with_records: bool, response_to: Api | None) -> Iterator[str]:
@@ -92,12 +138,17 @@ def _contents(path: Path) -> memoryview:
 
 
 def _frame_lines(data: bytes, response_to: Api | None) -> Iterator[str]:
-    if data and _HEX.issuperset(data):
-        try:
-            data = bytes.fromhex(data.decode("ascii"))
-        except ValueError:
-            raise DamagedFile("hexadecimal digits that do not come in pairs") from None
-    yield from frame_lines(memoryview(data), response_to)
+    yield from frame_lines(memoryview(_binary(data)), response_to)
+
+
+def _binary(data: bytes) -> bytes:
+    """Return bytes that may be written in hexadecimal. Raises DamagedFile."""
+    if not data or not _HEX.issuperset(data):
+        return data
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        raise DamagedFile("hexadecimal digits that do not come in pairs") from None
 
 
 def _topic(path: Path) -> str | None:

@@ -14,6 +14,7 @@ import click
 from pykbroker.protocol.errors import ErrorCode
 
 from .output import stdout_is_terminal
+from .printable import printable as printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,10 +75,6 @@ def preview(data: bytes | None, limit: int | None = _PREVIEW_BYTES) -> str:
     except UnicodeDecodeError:
         text = shown.hex()
     return f"{text}… {rest} more bytes" if rest > 0 else text
-
-
-def printable(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def timestamp_text(timestamp_ms: int) -> str:

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import click
 
 from .lazy_group import LazyGroup
@@ -40,11 +44,35 @@ _COMMANDS = {
     "broker-api-versions": "Show the APIs that each broker offers.",
     "kafka": "Run a tool of Kafka's by its name: kafka-topics.sh.",
     "inspect": "Show what is in frames, segments and the metadata log.",
+    "completion": "Print the script that lets a shell complete commands and options.",
 }
 
 
+class _Commands(LazyGroup):
+    """All commands. A closed pipe (`| head`) is a good end of each of them, and of its help."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _closed_pipe_is_the_end():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _closed_pipe_is_the_end():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _closed_pipe_is_the_end() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        from .command import forget_stdout
+
+        forget_stdout()
+        raise SystemExit(0) from None
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=_Commands,
     modules="pykbroker.cli.",
     summaries=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,13 +8,21 @@ import click
 
 from .command import ClientCommand, CommandFailed, run
 from .connect import open_cluster, read_client_properties
+from .examples import examples
 from .output import warn
 
 _TIMEOUT_S = 60
 _TIMEOUTS = {"request.timeout.ms": "10000", "default.api.timeout.ms": "15000"}
 
 
-@click.command("probe", cls=ClientCommand)
+@click.command(
+    "probe",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Write down what a cluster offers", "pykbroker probe kafka:9092 -o theirs.toml"),
+        ("… coordinators, too", "pykbroker probe kafka:9092 --thorough --software 'Apache Kafka 2.8.2'"),
+    ),
+)
 @click.argument("bootstrap_server", metavar="HOST:PORT[,…]")
 @click.option(
     "--command-config",

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from .output import is_terminal
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -19,7 +21,7 @@ def progress(what: str, total: int) -> Iterator[Callable[..., None]]:
     """Yield a function that is told of every step, or of several at once."""
     bar = _Bar(what, total)
     try:
-        yield bar.advance if sys.stderr.isatty() else _ignore
+        yield bar.advance if is_terminal(sys.stderr) else _ignore
     finally:
         bar.close()
 

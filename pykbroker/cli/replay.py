@@ -5,6 +5,7 @@ The state comes from a savepoint that was taken later: the journal has where the
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from os.path import realpath
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .examples import examples
 from .listing import print_line
 
 if TYPE_CHECKING:
@@ -21,11 +23,23 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("replay", cls=ClientCommand)
+@click.command(
+    "replay",
+    cls=ClientCommand,
+    epilog=examples(
+        ("What happened", "pykbroker replay journal.jsonl"),
+        ("The requests of one client, for a program", "pykbroker replay journal.jsonl --client-id billing --json"),
+        (
+            "The broker behind request 42",
+            "pykbroker replay journal.jsonl --savepoint later --until 42 --data-dir then",
+        ),
+    ),
+)
 @click.argument("journal", type=_PATH, metavar="JOURNAL")
 @click.option("--api", help="List the requests of this API alone: Produce, Fetch, …")
 @click.option("--client-id", help="List those of this client alone.")
 @click.option("--topic", help="List those that name this topic alone.")
+@click.option("--json", "as_json", is_flag=True, help="List them as JSON, an object a line, as the journal has them.")
 @click.option("--savepoint", type=_PATH, help="A savepoint of the same broker, taken later.")
 @click.option("--until", type=int, metavar="N", help="The state behind the entry with this number.")
 @click.option("--at", "at_time", metavar="TIME", help="… behind the last request that had ended by then.")
@@ -36,6 +50,7 @@ def command(
     api: str | None,
     client_id: str | None,
     topic: str | None,
+    as_json: bool,
     savepoint: Path | None,
     until: int | None,
     at_time: str | None,
@@ -51,11 +66,11 @@ def command(
 
     filters = (api, client_id, topic)
     wants_state = (savepoint, until, at_time, data_dir, output) != (None,) * 5
-    if wants_state and filters != (None,) * 3:
-        raise CommandFailed("--api, --client-id and --topic are for lists, and the rest is for a state")
+    if wants_state and (as_json or filters != (None,) * 3):
+        raise CommandFailed("--api, --client-id, --topic and --json are for lists, and the rest is for a state")
     read, cut = _read(journal)
     if not wants_state:
-        _list(read, *filters)
+        _list(read, *filters, as_json=as_json)
     if cut is not None:
         raise CommandFailed(cut)
     if not wants_state:
@@ -102,7 +117,7 @@ def _milliseconds(text: str) -> float:
         raise CommandFailed(f"--at {text}: a time is such as 2026-01-31T12:00:00.5, here or with a time zone") from None
 
 
-def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: str | None) -> None:
+def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: str | None, *, as_json: bool) -> None:
     from pykbroker.control.journal.query import UnknownApi
     from pykbroker.control.journal.recorded_request import event_line
 
@@ -113,10 +128,12 @@ def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: s
     is_all = (api, client_id, topic) == (None,) * 3
     try:
         for line in journal.lines:
-            if line["kind"] == "event":
-                if is_all:
-                    print_line(event_line(line))
-            elif line["number"] in requests:
-                print_line(str(requests[line["number"]]))
+            is_event = line["kind"] == "event"
+            if (is_event and not is_all) or (not is_event and line["number"] not in requests):
+                continue
+            if as_json:
+                click.echo(json.dumps(line))
+            else:
+                print_line(event_line(line) if is_event else str(requests[line["number"]]))
     except BrokenPipeError:
         forget_stdout()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .examples import examples
 from .lazy_group import LazyGroup
 
 _COMMANDS = {
@@ -15,6 +16,15 @@ _COMMANDS = {
 }
 
 
-@click.group("spark", cls=LazyGroup, modules="pykbroker.cli.spark_", summaries=_COMMANDS)
+@click.group(
+    "spark",
+    cls=LazyGroup,
+    modules="pykbroker.cli.spark_",
+    summaries=_COMMANDS,
+    epilog=examples(
+        ("Copy a topic to files", "pykbroker spark archive --topic orders --to ./archive"),
+        ("How far a query has read", "pykbroker spark lag --checkpoint ./checkpoint"),
+    ),
+)
 def command() -> None:
     """Bulk work on topics by Apache Spark (`pip install 'pykbroker[spark]'`, and Java 17 or newer)."""

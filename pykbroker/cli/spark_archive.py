@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .command import ClientCommand
+from .examples import examples
 from .output import Column, print_table
 from .spark_options import copy_options, dry_run_option, json_option, run_pipeline, size_text, spark_options
 
@@ -27,7 +28,13 @@ _COLUMNS = (
 )
 
 
-@click.command("archive", cls=ClientCommand)
+@click.command(
+    "archive",
+    cls=ClientCommand,
+    epilog=examples(
+        ("A topic, and what came since the last run", "pykbroker spark archive --topic orders --to ./archive"),
+    ),
+)
 @spark_options
 @copy_options
 @click.option("--to", "path", required=True, metavar="DIRECTORY", help="The archive: a directory, hdfs://…, s3a://…")

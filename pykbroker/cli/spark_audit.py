@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .command import ClientCommand
+from .examples import examples
 from .output import Column, print_table
 from .spark_options import EXIT_PROBLEMS, run_pipeline, selection_options, size_text, spark_options
 
@@ -32,7 +33,14 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@click.command("audit", cls=ClientCommand)
+@click.command(
+    "audit",
+    cls=ClientCommand,
+    epilog=examples(
+        ("What is in a topic", "pykbroker spark audit --topic orders"),
+        ("Compare it with its archive", "pykbroker spark audit --topic orders --archive ./archive --html audit.html"),
+    ),
+)
 @spark_options
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; may be repeated.")
 @click.option("--topics-matching", metavar="REGEX", help="All topics whose whole names match, but internal ones.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .command import ClientCommand
+from .examples import examples
 from .output import Column, print_table
 from .spark_options import EXIT_PROBLEMS, dry_run_option, run_pipeline, spark_options
 
@@ -27,7 +28,14 @@ _COLUMNS = (
 )
 
 
-@click.command("lag", cls=ClientCommand)
+@click.command(
+    "lag",
+    cls=ClientCommand,
+    epilog=examples(
+        ("How far a query has read", "pykbroker spark lag --checkpoint ./checkpoint"),
+        ("For a program", "pykbroker spark lag --checkpoint ./checkpoint --json"),
+    ),
+)
 @spark_options
 @click.option(
     "--checkpoint",

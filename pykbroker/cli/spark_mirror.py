@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .command import ClientCommand, key_values
+from .examples import examples
 from .output import Column, print_table
 from .spark_options import (
     copy_options,
@@ -36,7 +37,16 @@ _COLUMNS = (
 )
 
 
-@click.command("mirror", cls=ClientCommand)
+@click.command(
+    "mirror",
+    cls=ClientCommand,
+    epilog=examples(
+        (
+            "All topics of one region",
+            "pykbroker spark mirror --topics-matching 'eu-.*' --target-bootstrap-server other:9092",
+        ),
+    ),
+)
 @spark_options
 @click.option(
     "--target-bootstrap-server", required=True, metavar="HOST:PORT[,…]", help="The brokers of the target to ask first."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .command import ClientCommand, key_values
+from .examples import examples
 from .spark_options import (
     dry_run_option,
     json_option,
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
     from pykbroker.spark.source import Source
 
 
-@click.command("replay", cls=ClientCommand)
+@click.command(
+    "replay",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Into a new topic", "pykbroker spark replay --archive ./archive --topic orders --to-topic orders-again"),
+    ),
+)
 @spark_options
 @click.option("--archive", required=True, metavar="DIRECTORY", help="The archive: a directory, hdfs://…, s3a://…")
 @click.option("--topic", required=True, metavar="TOPIC", help="The topic, as the archive has it.")

@@ -23,6 +23,7 @@ from pykbroker.error_groups import first_of
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
 from .service_manager import tell_service_manager
+from .examples import examples
 from .start_files import allow_all_descriptors, announced_in, directory_of_flags
 from .start_flags import StartFlags, start_options
 from .start_node import Start, make_node
@@ -43,7 +44,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@click.command("start", cls=ClientCommand)
+@click.command(
+    "start",
+    cls=ClientCommand,
+    epilog=examples(
+        ("On 127.0.0.1:9092, with data in ./pykbroker-data", "pykbroker start"),
+        ("In a temporary directory, on a free port", "pykbroker start --ephemeral --port 0"),
+        ("By Apache Kafka's property names", "pykbroker start server.properties --override num.partitions=3"),
+    ),
+)
 @start_options
 def command(flags: StartFlags) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
+from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import click
 
@@ -21,9 +18,12 @@ from pykbroker.client.delegation_tokens import (
     renew_token,
 )
 
-from .acl_options import check_principal
-from .command import CommandFailed, exactly_one, reject
+from .command import CommandFailed
+from .confirmation import confirm, is_settled
+from .entries import Field, Value, print_entries, print_json
 from .output import Column, print_table
+from .suggestions import did_you_mean
+from .token_options import TokenOptions
 
 _COLUMNS = (
     Column("TOKENID"),
@@ -35,106 +35,106 @@ _COLUMNS = (
     Column("EXPIRYDATE"),
     Column("MAXDATE"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenOptions:
-    """A field per flag."""
-
-    bootstrap_server: str
-    command_config: Path | None
-    create: bool
-    renew: bool
-    expire: bool
-    describe: bool
-    owner_principals: tuple[str, ...]
-    renewer_principals: tuple[str, ...]
-    max_life_time_period: int | None
-    renew_time_period: int | None
-    expiry_time_period: int | None
-    hmac: str | None
-
-    @property
-    def hmac_bytes(self) -> bytes:
-        """The HMAC that was given, as `--create` prints it. Raises CommandFailed."""
-        try:
-            return b64decode(self.hmac or "", validate=True)
-        except Base64Error:
-            raise CommandFailed("--hmac is no text in base64") from None
-
-    @property
-    def owners(self) -> list[Principal]:
-        return [check_principal("--owner-principal", each) for each in self.owner_principals]
-
-    @property
-    def renewers(self) -> list[Principal]:
-        return [check_principal("--renewer-principal", each) for each in self.renewer_principals]
-
-
-def action_of(options: TokenOptions) -> str:
-    """The one action that was asked for, once the other flags fit it. Raises CommandFailed."""
-    action = exactly_one(
-        {
-            "--create": options.create,
-            "--renew": options.renew,
-            "--expire": options.expire,
-            "--describe": options.describe,
-        }
-    )
-    needed: dict[str, dict[str, object]] = {
-        "--create": {"--max-life-time-period": options.max_life_time_period},
-        "--renew": {"--renew-time-period": options.renew_time_period},
-        "--expire": {"--expiry-time-period": options.expiry_time_period},
-    }
-    for of_action, flags in needed.items():
-        for flag, value in flags.items():
-            if of_action == action and value is None:
-                raise CommandFailed(f"{action} needs {flag}; -1 is the cluster's own")
-            if of_action != action:
-                reject({flag: value}, f"can be used with {of_action} only")
-    if action in ("--renew", "--expire"):
-        if options.hmac is None:
-            raise CommandFailed(f"{action} needs --hmac")
-        _ = options.hmac_bytes
-    else:
-        reject({"--hmac": options.hmac}, "can be used with --renew and --expire only")
-    if action != "--create":
-        reject({"--renewer-principal": options.renewer_principals}, "can be used with --create only")
-    if action in ("--renew", "--expire"):
-        reject({"--owner-principal": options.owner_principals}, "can be used with --create and --describe only")
-    if action == "--create" and len(options.owners) > 1:
-        raise CommandFailed("A token has one --owner-principal")
-    return action
+_FIELDS = (
+    Field("token_id"),
+    Field("owner"),
+    Field("requester"),
+    Field("renewers"),
+    Field("issued"),
+    Field("expires"),
+    Field("max", "MAX-LIFE"),
+)
 
 
 async def create(cluster: Cluster, options: TokenOptions) -> None:
-    assert options.max_life_time_period is not None
+    """Create a token, and print it with its HMAC, which is secret and not shown again in words."""
     token = await create_token(
         cluster,
         options.renewers,
-        max_lifetime_ms=options.max_life_time_period,
+        max_lifetime_ms=-1 if options.max_life_time_period is None else options.max_life_time_period,
         owner=next(iter(options.owners), None),
     )
+    if options.as_json:
+        print_json([_json(token, with_hmac=True)])
+        return
     click.echo(f"Created delegation token with tokenId : {token.token_id}")
     _print([token])
 
 
 async def renew(cluster: Cluster, options: TokenOptions) -> None:
-    assert options.renew_time_period is not None
-    expires_ms = await renew_token(cluster, options.hmac_bytes, options.renew_time_period)
+    """Let a token expire later."""
+    hmac = await _hmac(cluster, options)
+    expires_ms = await renew_token(cluster, hmac, _period_ms(options.renew_time_period))
     click.echo(f"Completed renew operation. New expiry date : {_minute(expires_ms)}")
 
 
 async def expire(cluster: Cluster, options: TokenOptions) -> None:
-    assert options.expiry_time_period is not None
-    expires_ms = await expire_token(cluster, options.hmac_bytes, options.expiry_time_period)
+    """Let a token expire earlier, or at once; the word asks at a terminal."""
+    hmac = await _hmac(cluster, options)
+    if options.token_id is not None and not is_settled(yes=options.yes, named=True):
+        await confirm("Expire this delegation token", [options.token_id], yes=options.yes, named=True)
+    expires_ms = await expire_token(cluster, hmac, _period_ms(options.expiry_time_period))
     click.echo(f"Completed expire operation. New expiry date : {_minute(expires_ms)}")
 
 
 async def describe(cluster: Cluster, options: TokenOptions) -> None:
+    """Print tokens in the columns of Kafka's tool, which have the HMACs; JSON has them not."""
     tokens = await describe_tokens(cluster, options.owners or None)
+    if options.as_json:
+        print_json([_json(token) for token in tokens])
+        return
     click.echo(f"Total number of tokens : {len(tokens)}")
     _print(tokens)
+
+
+async def list_all(cluster: Cluster, options: TokenOptions) -> None:
+    """Print tokens without their HMACs."""
+    tokens = await describe_tokens(cluster, options.owners or None)
+    if options.as_json:
+        print_json([_json(token) for token in tokens])
+        return
+    rows: list[list[Value]] = [
+        [
+            token.token_id,
+            _text(token.owner),
+            _text(token.requester),
+            [_text(each) for each in token.renewers],
+            _minute(token.issued_ms),
+            _minute(token.expires_ms),
+            _minute(token.max_ms),
+        ]
+        for token in tokens
+    ]
+    print_entries(_FIELDS, rows, as_json=False)
+
+
+async def _hmac(cluster: Cluster, options: TokenOptions) -> bytes:
+    """Return the HMAC that was given, or that of the token with the id. Raises CommandFailed."""
+    if options.token_id is None:
+        return options.hmac_bytes
+    tokens = {token.token_id: token for token in await describe_tokens(cluster)}
+    if options.token_id not in tokens:
+        hint = did_you_mean(options.token_id, tokens)
+        raise CommandFailed(f"There is no token '{options.token_id[:250]}' that you may see.{hint}")
+    return tokens[options.token_id].hmac
+
+
+def _period_ms(given: int | None) -> int:
+    return -1 if given is None else given
+
+
+def _json(token: DelegationToken, *, with_hmac: bool = False) -> Value:
+    shown: dict[str, Value] = {"token_id": token.token_id}
+    if with_hmac:
+        shown["hmac"] = b64encode(token.hmac).decode()
+    return shown | {
+        "owner": _text(token.owner),
+        "requester": _text(token.requester),
+        "renewers": [_text(each) for each in token.renewers],
+        "issued_ms": token.issued_ms,
+        "expires_ms": token.expires_ms,
+        "max_ms": token.max_ms,
+    }
 
 
 def _print(tokens: Sequence[DelegationToken]) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from . import topic_actions, topic_deletion
 from .command import CommandFailed, bootstrap_options, reject
 from .confirmation import yes_option
 from .connect import run_on_cluster
 from .entries import json_option
+from .examples import examples
 from .topic_options import TopicOptions, action_of, check_create, check_words
 from .two_forms import TwoForms
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLIENT_ID = "topics"
-_ACTIONS = {
-    "--list": topic_actions.list_names,
-    "--describe": topic_actions.describe,
-    "--create": topic_actions.create,
-    "--alter": topic_actions.alter,
-    "--delete": topic_deletion.delete,
-}
 _names = click.argument("names", nargs=-1, metavar="[NAME …]")
 _pattern = click.option("--topic", metavar="REGEX", help="Topics whose whole names match.")
 _internal = click.option("--internal", is_flag=True, help="Internal topics, too; by their names.")
@@ -37,7 +30,16 @@ _assignment = click.option(
 )
 
 
-@click.group("topics", cls=TwoForms, like="kafka-topics")
+@click.group(
+    "topics",
+    cls=TwoForms,
+    like="kafka-topics",
+    epilog=examples(
+        ("All topics", "pykbroker topics list"),
+        ("A topic with three partitions", "pykbroker topics create orders --partitions 3"),
+        ("The same by Kafka's flags", "pykbroker topics --create --topic orders --partitions 3"),
+    ),
+)
 @bootstrap_options
 @click.option("--create", is_flag=True, help="Create a new topic.")
 @click.option("--list", "list_", is_flag=True, help="List all available topics.")
@@ -63,7 +65,17 @@ _assignment = click.option(
 def command(**flags: Any) -> None:
     """Create, list, describe, alter and delete topics."""
     options = TopicOptions(**flags)
-    run_on_cluster(_ACTIONS[action_of(options)], options, client_id=CLIENT_ID)
+    action = action_of(options)
+    from . import topic_actions, topic_deletion
+
+    actions = {
+        "--list": topic_actions.list_names,
+        "--describe": topic_actions.describe,
+        "--create": topic_actions.create,
+        "--alter": topic_actions.alter,
+        "--delete": topic_deletion.delete,
+    }
+    run_on_cluster(actions[action], options, client_id=CLIENT_ID)
 
 
 def _run(action: Callable[[Cluster, TopicOptions], Awaitable[T]], options: TopicOptions) -> T:
@@ -71,7 +83,14 @@ def _run(action: Callable[[Cluster, TopicOptions], Awaitable[T]], options: Topic
     return run_on_cluster(action, options, client_id=CLIENT_ID)
 
 
-@command.command("list")
+@command.command(
+    "list",
+    epilog=examples(
+        ("All topics", "pykbroker topics list"),
+        ("Exit code 1 where replicas are not in sync", "pykbroker topics list --under-replicated"),
+        ("Those of one region, for a program", "pykbroker topics list --topic 'eu-.*' --json"),
+    ),
+)
 @bootstrap_options
 @_names
 @_pattern
@@ -83,11 +102,20 @@ def _run(action: Callable[[Cluster, TopicOptions], Awaitable[T]], options: Topic
 def list_(internal: bool, **flags: Any) -> None:
     """List topics; or those that have partitions of some kind, with exit code 1 where there are any."""
     options = TopicOptions(**flags, internal=internal, exclude_internal=not internal and not flags["names"])
-    if _run(topic_actions.list_all, options) and options.filters_partitions:
+    from .topic_actions import list_all
+
+    if _run(list_all, options) and options.filters_partitions:
         raise SystemExit(1)
 
 
-@command.command("describe")
+@command.command(
+    "describe",
+    epilog=examples(
+        ("Partitions, replicas and own configs", "pykbroker topics describe orders"),
+        ("Only what has no leader", "pykbroker topics describe --unavailable"),
+        ("For a program", "pykbroker topics describe orders --json"),
+    ),
+)
 @bootstrap_options
 @_names
 @_pattern
@@ -98,10 +126,22 @@ def list_(internal: bool, **flags: Any) -> None:
 @json_option
 def describe(**flags: Any) -> None:
     """Show partitions with their replicas, and the configs that a topic has of its own."""
-    _run(topic_actions.describe, TopicOptions(**flags))
+    from .topic_actions import describe
+
+    _run(describe, TopicOptions(**flags))
 
 
-@command.command("create")
+@command.command(
+    "create",
+    epilog=examples(
+        ("With the broker's defaults", "pykbroker topics create orders"),
+        (
+            "Three replicas that keep a day",
+            "pykbroker topics create orders --replication-factor 3 --config retention.ms=86400000",
+        ),
+        ("In a script", "pykbroker topics create orders payments --partitions 6 --if-not-exists"),
+    ),
+)
 @bootstrap_options
 @click.argument("names", nargs=-1, required=True, metavar="NAME …")
 @_partitions
@@ -113,10 +153,19 @@ def create(**flags: Any) -> None:
     """Create topics."""
     options = TopicOptions(**flags)
     check_create(options)
-    _run(topic_actions.create, options)
+    from .topic_actions import create
+
+    _run(create, options)
 
 
-@command.command("alter")
+@command.command(
+    "alter",
+    epilog=examples(
+        ("More partitions", "pykbroker topics alter orders --partitions 6"),
+        ("Keep records for a day", "pykbroker topics alter orders --config retention.ms=86400000"),
+        ("Back to the default", "pykbroker topics alter orders --delete-config retention.ms"),
+    ),
+)
 @bootstrap_options
 @click.argument("names", nargs=-1, required=True, metavar="NAME …")
 @click.option("--partitions", type=int, metavar="N", help="The new number, which is more than before.")
@@ -131,10 +180,18 @@ def alter(**flags: Any) -> None:
         reject({"--replica-assignment": options.replica_assignment}, "needs --partitions")
         if not options.configs and not options.deleted_configs:
             raise CommandFailed("Say what to alter: --partitions, --config or --delete-config")
-    _run(topic_actions.alter, options)
+    from .topic_actions import alter
+
+    _run(alter, options)
 
 
-@command.command("delete")
+@command.command(
+    "delete",
+    epilog=examples(
+        ("At a terminal it is asked for", "pykbroker topics delete orders"),
+        ("By a pattern, in a script", "pykbroker topics delete --topic 'test-.*' --yes"),
+    ),
+)
 @bootstrap_options
 @_names
 @_pattern
@@ -146,4 +203,6 @@ def delete(**flags: Any) -> None:
     options = TopicOptions(**flags)
     if not options.names and options.topic is None:
         raise CommandFailed("Say which topics: their names, or --topic with a regular expression")
-    _run(topic_deletion.delete, options)
+    from .topic_deletion import delete
+
+    _run(delete, options)

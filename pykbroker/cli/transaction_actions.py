@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Sequence
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.metadata import ClusterMetadata
@@ -19,94 +16,108 @@ from pykbroker.client.transactions import (
     list_transactions,
     transaction_at,
 )
-from pykbroker.client.transactions import find_hanging as find_hanging_transactions
+from pykbroker.client.transactions import find_hanging as hanging_transactions
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed
+from .confirmation import confirm, is_settled
+from .entries import Field, Value, print_entries, text_of
+from .listing import timestamp_text
 from .output import Column, print_table
+from .transaction_options import TransactionOptions
 
 _MS_PER_MINUTE = 60_000
 _NONE = "None"
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionOptions:
-    """The options of a sub-command. flags: its own, by their names."""
-
-    bootstrap_server: str
-    command_config: Path | None
-    flags: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.flags[name]
-
-    @property
-    def partition(self) -> TopicPartition:
-        return TopicPartition(self["topic"], self["partition"])
-
-
-Action: TypeAlias = Callable[[Cluster, TransactionOptions], Awaitable[None]]
+_TRANSACTION = (
+    Field("transactional_id", "TransactionalId"),
+    Field("coordinator", "Coordinator"),
+    Field("producer_id", "ProducerId"),
+    Field("state", "TransactionState"),
+)
+_DESCRIPTION = (
+    Field("coordinator", "CoordinatorId"),
+    Field("transactional_id", "TransactionalId"),
+    Field("producer_id", "ProducerId"),
+    Field("producer_epoch", "ProducerEpoch"),
+    Field("state", "TransactionState"),
+    Field("timeout_ms", "TransactionTimeoutMs"),
+    Field("start_time_ms", "CurrentTransactionStartTimeMs"),
+    Field("duration_ms", "TransactionDurationMs"),
+    Field("partitions", "TopicPartitions"),
+)
+_PRODUCER = (
+    Field("producer_id", "ProducerId"),
+    Field("producer_epoch", "ProducerEpoch"),
+    Field("coordinator_epoch", "LatestCoordinatorEpoch"),
+    Field("last_sequence", "LastSequence"),
+    Field("last_timestamp", "LastTimestamp"),
+    Field("start_offset", "CurrentTransactionStartOffset"),
+)
+_HANGING = (
+    Field("topic", "Topic"),
+    Field("partition", "Partition"),
+    Field("producer_id", "ProducerId"),
+    Field("producer_epoch", "ProducerEpoch"),
+    Field("coordinator_epoch", "CoordinatorEpoch"),
+    Field("start_offset", "StartOffset"),
+    Field("last_timestamp", "LastTimestamp"),
+    Field("duration_min", "Duration(min)"),
+)
 
 
 async def list_all(cluster: Cluster, options: TransactionOptions) -> None:
+    """Print the transactions of all coordinators."""
     duration_ms = NO_DURATION if options["duration_filter"] is None else options["duration_filter"]
     listed = await list_transactions(cluster, duration_ms=duration_ms, pattern=options["transactional_id_pattern"])
-    columns = ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"]
-    rows = [
-        [each.transactional_id, str(each.coordinator_id), str(each.producer_id), each.state]
+    rows: list[list[Value]] = [
+        [each.transactional_id, each.coordinator_id, each.producer_id, each.state]
         for each in sorted(listed, key=lambda each: each.transactional_id)
     ]
-    _print(columns, rows)
+    _print(_TRANSACTION, rows, options)
 
 
 async def describe(cluster: Cluster, options: TransactionOptions) -> None:
+    """Print the state of one transactional id."""
     coordinator, found = await describe_transaction(cluster, options["transactional_id"])
-    began_ms = found.transaction_start_time_ms
-    has_begun = began_ms >= 0
-    at = [f"{topic.topic}-{each}" for topic in found.topics for each in topic.partitions]
-    columns = {
-        "CoordinatorId": coordinator.node_id,
-        "TransactionalId": found.transactional_id,
-        "ProducerId": found.producer_id,
-        "ProducerEpoch": found.producer_epoch,
-        "TransactionState": found.transaction_state,
-        "TransactionTimeoutMs": found.transaction_timeout_ms,
-        "CurrentTransactionStartTimeMs": began_ms if has_begun else _NONE,
-        "TransactionDurationMs": _now_ms() - began_ms if has_begun else _NONE,
-        "TopicPartitions": ",".join(at),
-    }
-    _print(list(columns), [[str(value) for value in columns.values()]])
+    began_ms = found.transaction_start_time_ms if found.transaction_start_time_ms >= 0 else None
+    row: list[Value] = [
+        coordinator.node_id,
+        found.transactional_id,
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_state,
+        found.transaction_timeout_ms,
+        began_ms,
+        None if began_ms is None else _now_ms() - began_ms,
+        [f"{topic.topic}-{each}" for topic in found.topics for each in topic.partitions],
+    ]
+    _print(_DESCRIPTION, [row], options)
 
 
 async def producers(cluster: Cluster, options: TransactionOptions) -> None:
+    """Print the producers of a partition."""
     node = None
     if options["broker_id"] is not None:
         node = (await cluster.refresh([])).nodes.get(options["broker_id"])
         if node is None:
             raise CommandFailed(f"Broker {options['broker_id']} is not there")
-    columns = [
-        "ProducerId",
-        "ProducerEpoch",
-        "LatestCoordinatorEpoch",
-        "LastSequence",
-        "LastTimestamp",
-        "CurrentTransactionStartOffset",
-    ]
-    rows = [
+    rows: list[list[Value]] = [
         [
-            str(each.producer_id),
-            str(each.producer_epoch),
-            str(each.coordinator_epoch),
-            str(each.last_sequence),
-            str(each.last_timestamp),
-            str(each.current_txn_start_offset) if each.current_txn_start_offset >= 0 else _NONE,
+            each.producer_id,
+            each.producer_epoch,
+            each.coordinator_epoch,
+            each.last_sequence,
+            each.last_timestamp,
+            each.current_txn_start_offset if each.current_txn_start_offset >= 0 else None,
         ]
         for each in await describe_producers(cluster, options.partition, node)
     ]
-    _print(columns, rows)
+    _print(_PRODUCER, rows, options)
 
 
-async def hanging(cluster: Cluster, options: TransactionOptions) -> None:
+async def find_hanging(cluster: Cluster, options: TransactionOptions) -> None:
     if options["topic"] is None and options["broker_id"] is None:
         raise CommandFailed("The find-hanging command requires either --topic or --broker-id")
     if options["topic"] is None and options["partition"] is not None:
@@ -117,18 +128,8 @@ async def hanging(cluster: Cluster, options: TransactionOptions) -> None:
     partitions = [at for at in _partitions(metadata, options) if _is_wanted(metadata, at, options)]
     now_ms = _now_ms()
     oldest_ms = now_ms - options["max_transaction_timeout"] * _MS_PER_MINUTE
-    found = await find_hanging_transactions(cluster, partitions, oldest_ms)
-    columns = [
-        "Topic",
-        "Partition",
-        "ProducerId",
-        "ProducerEpoch",
-        "CoordinatorEpoch",
-        "StartOffset",
-        "LastTimestamp",
-        "Duration(min)",
-    ]
-    _print(columns, [_hanging_row(each, now_ms) for each in found])
+    found = await hanging_transactions(cluster, partitions, oldest_ms)
+    _print(_HANGING, [_hanging_row(each, now_ms) for each in found], options)
 
 
 def _partitions(metadata: ClusterMetadata, options: TransactionOptions) -> list[TopicPartition]:
@@ -143,17 +144,17 @@ def _is_wanted(metadata: ClusterMetadata, at: TopicPartition, options: Transacti
     return options["broker_id"] is None or (leader is not None and leader.node_id == options["broker_id"])
 
 
-def _hanging_row(found: OpenTransaction, now_ms: int) -> list[str]:
+def _hanging_row(found: OpenTransaction, now_ms: int) -> list[Value]:
     producer = found.producer
     return [
         found.at.topic,
-        str(found.at.partition),
-        str(producer.producer_id),
-        str(producer.producer_epoch),
-        str(producer.coordinator_epoch),
-        str(producer.current_txn_start_offset),
-        str(producer.last_timestamp),
-        str((now_ms - producer.last_timestamp) // _MS_PER_MINUTE),
+        found.at.partition,
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.coordinator_epoch,
+        producer.current_txn_start_offset,
+        producer.last_timestamp,
+        (now_ms - producer.last_timestamp) // _MS_PER_MINUTE,
     ]
 
 
@@ -169,11 +170,33 @@ async def abort(cluster: Cluster, options: TransactionOptions) -> None:
             "The transaction to abort is named by --start-offset, or by --producer-id, --producer-epoch and "
             "--coordinator-epoch"
         )
+    if not is_settled(yes=options["yes"], named=True):
+        going = [await _going(cluster, options.partition, *named)]
+        await confirm("Abort this transaction", going, yes=options["yes"], named=True)
     await abort_transaction(cluster, options.partition, *named)
 
 
-def _print(titles: list[str], rows: list[list[str]]) -> None:
-    print_table([Column(title, 0) for title in titles], rows)
+async def _going(
+    cluster: Cluster, at: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
+) -> str:
+    """Return the line that says what would be aborted."""
+    text = f"{at}: producer {producer_id}, epoch {producer_epoch}, coordinator epoch {coordinator_epoch}"
+    for each in await describe_producers(cluster, at):
+        if each.producer_id == producer_id:
+            if each.current_txn_start_offset < 0:
+                return f"{text}, which has no open transaction there"
+            last = timestamp_text(each.last_timestamp)
+            return f"{text}, open from offset {each.current_txn_start_offset} on, last record at {last}"
+    return f"{text}, which the partition does not know"
+
+
+def _print(fields: Sequence[Field], rows: Sequence[Sequence[Value]], options: TransactionOptions) -> None:
+    """Print entries; in a table nothing is `None` and an empty list is empty, as Kafka's tool has it."""
+    if options["as_json"]:
+        print_entries(fields, rows, as_json=True)
+        return
+    cells = [[_NONE if value is None else "" if value == [] else text_of(value) for value in row] for row in rows]
+    print_table([Column(field.title or field.name, 0) for field in fields], cells)
 
 
 def _now_ms() -> int:

@@ -32,8 +32,9 @@ from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_printing import finding_json
+from .examples import examples
 from .listing import print_line, printable
-from .output import stdout_is_terminal
+from .output import is_terminal, stdout_is_terminal
 from .verify_cluster import read_cluster
 from .verify_repair import repair_directory
 
@@ -43,7 +44,15 @@ if TYPE_CHECKING:
 _BAR_STEP_BYTES = 1 << 20
 
 
-@click.command("verify", cls=ClientCommand)
+@click.command(
+    "verify",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Is all sound?", "pykbroker verify pykbroker-data"),
+        ("All records, too", "pykbroker verify --deep pykbroker-data"),
+        ("Mend what can be mended", "pykbroker verify --repair pykbroker-data"),
+    ),
+)
 @click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIRECTORY…")
 @click.option("--deep", is_flag=True, help="Decompress every batch and read every record, too.")
 @click.option("--repair", is_flag=True, help="Mend what can be mended without losing a record.")
@@ -214,7 +223,7 @@ def _locked(disk: OsDisk, paths: Sequence[str]) -> Iterator[None]:
 @contextmanager
 def _progress(disk: OsDisk, paths: Sequence[str], output: Output) -> Iterator[Callable[[int], None]]:
     """A bar below what is printed, or on standard error where that goes to a file."""
-    if not (stdout_is_terminal() or sys.stderr.isatty()):
+    if not (stdout_is_terminal() or is_terminal(sys.stderr)):
         yield lambda size: None
         return
     from rich.console import Console

@@ -14,6 +14,7 @@ import click
 
 from .command import ClientCommand, CommandFailed, bootstrap_options
 from .connect import run_on_cluster
+from .examples import examples
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -32,7 +33,15 @@ class WaitOptions:
     wanted: dict[str, Any]
 
 
-@click.command("wait", cls=ClientCommand)
+@click.command(
+    "wait",
+    cls=ClientCommand,
+    epilog=examples(
+        ("Until a topic has 100 records", "pykbroker wait --topic orders --records 100"),
+        ("Until a group has caught up", "pykbroker wait --group readers --lag 0 --timeout 2m"),
+        ("Until it has two members", "pykbroker wait --group readers --members 2"),
+    ),
+)
 @bootstrap_options
 @click.option("--topic", metavar="NAME", help="A topic; alone: until each of its partitions has a leader.")
 @click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="With --topic: it has so many, or more.")

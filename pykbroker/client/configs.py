@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -18,9 +19,11 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 
-from .cluster import Cluster
 from .errors import NoBrokerReachable, check
 from .metadata import Node
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 
 class ResourceType(IntEnum):

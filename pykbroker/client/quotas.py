@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pykbroker.protocol.messages.quotas import (
     AlterClientQuotasRequest,
@@ -18,8 +18,10 @@ from pykbroker.protocol.messages.quotas import (
 )
 from pykbroker.quotas.entities import ClientQuotaEntity, ordered
 
-from .cluster import Cluster
 from .errors import check
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 _EXACT: Final = 0
 _DEFAULT: Final = 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.scram_credentials import (
@@ -20,8 +21,10 @@ from pykbroker.protocol.messages.scram_credentials import (
 )
 from pykbroker.security.sasl.scram_credential import MECHANISMS, MECHANISMS_BY_TYPE, new_nonce
 
-from .cluster import Cluster
 from .errors import check
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 
 async def describe_scram_users(cluster: Cluster, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:

@@ -97,6 +97,16 @@ def call(bootstrap: str) -> Callable[..., Outcome]:
 
 
 @pytest.fixture
+def group(call: Callable[..., Outcome], given: Callable[..., None], topic: str) -> str:
+    """A group that has committed four of ten records in one partition, and has no members."""
+    call(f"topics create {topic} --partitions 1")
+    given(topic, *(b"%d" % number for number in range(10)))
+    group = f"{topic}-group"
+    assert call(f"groups reset-offsets {group} --topic {topic} --to-offset 4 --yes").code == 0
+    return group
+
+
+@pytest.fixture
 def start(bootstrap: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """`start("consume --topic t")` as a process with pipes; killed at the end of the test if it still runs."""
     started: list[subprocess.Popen[bytes]] = []

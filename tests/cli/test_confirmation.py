@@ -1,18 +1,13 @@
 """Deletions: what a pattern reaches is shown and asked for; what is named exactly goes without a word to scripts."""
 
-import os
-import pty
-import select
-import subprocess
-import time
 from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import PYKBROKER, ROOT, Outcome
+from tests.cli.conftest import Outcome
+from tests.cli.terminals import at_terminal
 
 Call = Callable[..., Outcome]
-_TERMINAL_TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -88,36 +83,9 @@ def test_of_many_that_would_go_some_are_shown_and_the_others_counted(call: Call,
 def test_a_person_at_a_terminal_sees_what_goes_and_is_asked(
     call: Call, bootstrap: str, two: list[str], topic: str, answer: bytes, code: int, left: int
 ) -> None:
-    ours, theirs = pty.openpty()
     arguments = ["topics", "delete", "--bootstrap-server", bootstrap, *(two if code else ["--topic", f"{topic}-.*"])]
-    process = subprocess.Popen(
-        [*PYKBROKER, *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=ROOT,
-        start_new_session=True,
-        preexec_fn=_terminal_of_its_own,
-    )
-    os.close(theirs)
-    shown = _read_until(ours, b"[y/N]")
-    assert all(name.encode() in shown for name in two)
-    assert b"Delete 2 topics with all records" in shown
-    os.write(ours, answer)
-    assert process.wait(_TERMINAL_TIMEOUT_S) == code
-    os.close(ours)
+    ended, shown = at_terminal(arguments, answer=answer)
+    assert all(name in shown for name in two)
+    assert "Delete 2 topics with all records" in shown
+    assert ended == code
     assert len(remaining(call, two)) == left
-
-
-def _terminal_of_its_own() -> None:
-    """Make the terminal the controlling one, so that its Ctrl-C is a signal."""
-    os.close(os.open(os.ttyname(0), os.O_RDWR))
-
-
-def _read_until(file: int, ending: bytes) -> bytes:
-    shown = b""
-    deadline = time.monotonic() + _TERMINAL_TIMEOUT_S
-    while ending not in shown:
-        assert select.select([file], [], [], deadline - time.monotonic())[0], shown
-        shown += os.read(file, 65536)
-    return shown

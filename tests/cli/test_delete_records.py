@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from pykbroker.cli.main import main
 from tests.cli.conftest import Outcome
+from tests.cli.terminals import at_terminal
 
 Call = Callable[..., Outcome]
 
@@ -74,3 +75,64 @@ def test_without_a_broker_it_is_one_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["delete-records", *flags])
     assert result.exit_code == 1
     assert result.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"
+
+
+# In words
+
+
+@pytest.fixture
+def filled(call: Call, topic: str, given: Callable[..., None]) -> str:
+    """A topic with one partition and five records."""
+    call(f"topics create {topic} --partitions 1")
+    given(topic, *[b"value"] * 5)
+    return topic
+
+
+@pytest.mark.parametrize(("before", "low_watermark"), [("3", 3), ("end", 5), ("end-1", 4)])
+def test_records_are_deleted_up_to_a_place(call: Call, filled: str, before: str, low_watermark: int) -> None:
+    done = call(f"delete-records --topic {filled} --partition 0 --before {before} --yes --json")
+    assert json.loads(done.out) == [
+        {"topic": filled, "partition": 0, "low_watermark": low_watermark, "error": None},
+    ]
+    assert (done.code, done.err) == (0, "")
+
+
+def test_records_are_deleted_up_to_a_time(call: Call, filled: str) -> None:
+    nothing = call(f"delete-records --topic {filled} --yes --before", "1h ago")
+    assert nothing.lines[-1] == f"partition: {filled}-0\tlow_watermark: 0"
+    assert call(f"delete-records --topic {filled} --yes --before now").lines[-1].endswith("low_watermark: 5")
+
+
+def test_an_offset_of_a_partition_is_named_and_all_else_needs_a_yes(call: Call, filled: str) -> None:
+    assert call(f"delete-records --topic {filled} --partition 0 --before 1").code == 0
+    for flags in ("--before 2", "--partition 0 --before end", "--partition 0 --before now"):
+        refused = call(f"delete-records --topic {filled} {flags}")
+        assert (refused.code, refused.out) == (1, "")
+        assert "Nobody can be asked here, and --yes was not given" in refused.err
+        assert f"{filled}-0 up to offset " in refused.err
+    assert call(f"delete-records --topic {filled} --partition 0 --before 1").lines[-1].endswith("low_watermark: 1")
+
+
+@pytest.mark.parametrize(("answer", "code", "low"), [(b"n\n", 1, 0), (b"y\n", 0, 3)])
+def test_a_person_sees_how_many_records_go_and_is_asked(
+    call: Call, bootstrap: str, filled: str, tmp_path: Path, answer: bytes, code: int, low: int
+) -> None:
+    flags = ["--topic", filled, "--before", "3"], ["--offset-json-file", str(offsets_file(tmp_path, (filled, 0, 3)))]
+    for given_by in flags:
+        line = ["delete-records", "--bootstrap-server", bootstrap, *given_by]
+        ended, shown = at_terminal(line, answer=answer)
+        assert ended == code
+        if given_by is flags[0] or code:
+            assert f"{filled}-0 up to offset 3 (3)" in shown
+            assert "Delete up to 3 records of 1 partition? [y/N]" in shown
+    assert call(f"delete-records --topic {filled} --partition 0 --before 0").lines[-1].endswith(f"low_watermark: {low}")
+
+
+def test_what_is_not_there_is_one_line(call: Call, filled: str) -> None:
+    missing = call(f"delete-records --topic {filled}x --before end")
+    assert missing.err.startswith(f"Error: There is no topic '{filled}x'. Did you mean '{filled}'")
+    missing = call(f"delete-records --topic {filled} --partition 7 --before end")
+    assert missing.err == f"Error: Topic '{filled}' has no partition 7\n"
+    too_far = call(f"delete-records --topic {filled} --partition 0 --before 6 --json")
+    assert too_far.code == 1
+    assert json.loads(too_far.out)[0]["low_watermark"] is None

@@ -297,6 +297,44 @@ def test_only_one_file_of_many_is_damaged(log: Log) -> None:
     assert result.stderr == f"Error: 1 finding in {damaged}\n"
 
 
+def test_where_nothing_is_wrong_one_line_says_so(log: Log) -> None:
+    result = dump(log.directory, "--only-findings")
+    files = len(list(Path(log.directory).iterdir()))
+    assert (result.exit_code, result.stdout) == (0, f"Nothing is wrong in {files} files\n")
+    result = dump(log.directory, "--only-findings", "--json")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_of_files_without_a_finding_not_even_the_name_is_shown(log: Log) -> None:
+    damaged = Path(log.directory, "leader-epoch-checkpoint")
+    damaged.write_bytes(b"0\n7\n")
+    result = dump(log.directory, "--only-findings")
+    first, *rest = result.stdout.splitlines()
+    assert first == f"{damaged}: leader epoch checkpoint"
+    assert [line.startswith("  ! ") for line in rest] == [True]
+    [finding] = objects(dump(log.directory, "--only-findings", "--json"))[1:]
+    assert (finding["type"], finding["file"]) == ("finding", str(damaged))
+
+
+def test_an_empty_file_says_that_it_is_empty(tmp_path: Path) -> None:
+    segment = write(tmp_path / "t-0", SEGMENT, b"")
+    assert dump(segment).stdout == "  (empty)\n"
+    assert dump(segment, "--limit", "3").stdout == ""
+    assert objects(dump(segment, "--json")) == [{"type": "file", "file": str(segment), "kind": "segment"}]
+
+
+def test_of_a_directory_one_topic_is_shown_in_the_order_of_its_partitions(tmp_path: Path) -> None:
+    for name in ("t-10", "t-9", "t-9-0", "other-0", "__cluster_metadata-0"):
+        write(tmp_path / name, "leader-epoch-checkpoint", b"0\n0\n")
+    shown = [each["file"] for each in objects(dump(tmp_path, "--topic", "t", "--json"))]
+    assert shown == [str(tmp_path / name / "leader-epoch-checkpoint") for name in ("t-9", "t-10")]
+    metadata = objects(dump(tmp_path, "--topic", "__cluster_metadata", "--json"))
+    assert [Path(each["file"]).parent.name for each in metadata] == ["__cluster_metadata-0"]
+    missing = dump(tmp_path, "--topic", "orders")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert missing.stderr == f"Error: There is no partition of 'orders' below {tmp_path}\n"
+
+
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(log: Log) -> None:
     segment = Path(log.directory, "00000000000000000000.log")
     segment.unlink()

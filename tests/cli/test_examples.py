@@ -40,6 +40,8 @@ def parse(words: list[str]) -> None:
         if not isinstance(command, click.Group):
             return
         words = [*context._protected_args, *context.args]
+        if not words:  # the flags of Kafka's tool
+            return
         found = command.get_command(context, words[0])
         assert found is not None, words[0]
         command = found

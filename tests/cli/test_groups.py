@@ -13,16 +13,6 @@ Call = Callable[..., Outcome]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-@pytest.fixture
-def group(call: Call, given: Callable[..., None], topic: str) -> str:
-    """A group that has committed four of ten records in one partition, and has no members."""
-    call(f"topics --create --topic {topic} --partitions 1")
-    given(topic, *(b"%d" % number for number in range(10)))
-    group = f"{topic}-group"
-    assert call(f"groups --reset-offsets --group {group} --topic {topic} --to-offset 4 --execute").code == 0
-    return group
-
-
 def offset_of(call: Call, group: str) -> int:
     [row] = call(f"groups --describe --group {group}").cells
     return int(row[3])
@@ -143,7 +133,9 @@ def test_a_deleted_group_is_gone(call: Call, group: str) -> None:
 def test_a_group_that_does_not_exist_is_one_line(call: Call, name: Callable[[str], str]) -> None:
     group = name("missing")
     described = call(f"groups --describe --group {group}")
-    assert described == Outcome(1, "", f"Error: Group {group} not found.\n")
+    assert (described.code, described.out) == (1, "")
+    assert described.err.startswith(f"Error: There is no group '{group}'.")
+    assert described.err.count("\n") == 1
     deleted = call(f"groups --delete --group {group}")
     assert deleted.code == 1
     assert deleted.err.startswith(f"Error: Group '{group}' could not be deleted due to: ")

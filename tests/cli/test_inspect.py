@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from base64 import b64decode
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -131,6 +134,39 @@ def test_responses_are_shown_with_the_batches_in_them(tmp_path: Path) -> None:
     assert "offsets 102-102  1 records" in result.output
     assert result.exit_code == 1
     assert f"at byte {len(data)}: 1 bytes, too few for a frame" in result.output
+
+
+def objects(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_json_has_a_frame_a_line(tmp_path: Path) -> None:
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
+    frame = encode_request(heartbeat, 4, 7, "c")
+    [shown] = objects(inspect("--json", "-", stdin=frame))
+    assert (shown["message"], shown["version"], shown["correlation_id"]) == ("HeartbeatRequest", 4, 7)
+    assert (shown["client_id"], shown["file"], shown["garbage"]) == ("c", "-", "")
+    assert (shown["fields"]["group_id"], shown["fields"]["generation_id"]) == ("g", 3)
+    assert objects(inspect("--json", "-", stdin=frame.hex().encode())) == [shown]
+    batches = b"".join(two_batches())
+    partition = PartitionData(partition_index=0, high_watermark=1, records=batches)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic_id=bytes(16), partitions=[partition])])
+    data = b"".join(part for part in encode_response(9, response, 16) if isinstance(part, bytes))
+    [shown] = objects(inspect("--json", "--response", "Fetch:16", write(tmp_path, "frames", data)))
+    assert shown["correlation_id"] == 9
+    assert "client_id" not in shown
+    assert b64decode(shown["fields"]["responses"][0]["partitions"][0]["records"]["base64"]) == batches
+
+
+def test_json_of_a_file_of_a_log_directory_is_that_of_dump(tmp_path: Path) -> None:
+    segment = write(tmp_path / "t-0", SEGMENT, b"".join(two_batches()))
+    result = inspect("--json", "--records", segment)
+    assert [each["type"] for each in objects(result)] == ["batch", "record", "record", "batch", "record"]
+    segment.write_bytes(segment.read_bytes()[:-3])
+    torn = inspect("--json", segment)
+    assert torn.exit_code == 1
+    assert [each["type"] for each in objects(torn)] == ["batch", "finding"]
+    assert torn.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,17 @@ def test_entries_are_listed(recorded: Recorded) -> None:
     assert "did you mean Produce?" in refused(recorded.journal, "--api", "Produces")
 
 
+def test_entries_are_listed_as_json(recorded: Recorded) -> None:
+    everything = replay(recorded.journal).output.splitlines()
+    entries = [json.loads(line) for line in replay(recorded.journal, "--json").output.splitlines()]
+    assert len(entries) == len(everything)
+    assert {each["kind"] for each in entries} == {"exchange", "event"}
+    produced = replay(recorded.journal, "--json", "--api", "produce", "--topic", "orders").output.splitlines()
+    assert len(produced) == 2
+    assert json.loads(produced[0])["number"] == recorded.first
+    assert "--json are for lists" in refused(recorded.journal, "--json", "--until", 1)
+
+
 def test_a_directory_is_as_of_an_entry(recorded: Recorded, tmp_path: Path) -> None:
     where = tmp_path / "data"
     result = replay(recorded.journal, "--savepoint", recorded.later, "--until", recorded.first, "--data-dir", where)

@@ -80,5 +80,7 @@ def test_a_misspelled_topic_is_told_with_the_ones_that_are_spelled_alike(call: C
 
 def test_the_cluster_may_be_named_on_both_sides_of_the_word(call: Call, bootstrap: str, topic: str) -> None:
     assert call("topics list", "--bootstrap-server", bootstrap).code == 0
+    assert call(f"topics --json list {topic}").err.startswith(f"Error: There is no topic '{topic}'")
+    assert call("topics --json list --topic no-such-.*").out == "[]\n"
     wrong = call("topics list", "--bootstrap-server", "127.0.0.1:1")
     assert wrong.err == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"

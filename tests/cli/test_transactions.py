@@ -1,12 +1,16 @@
 """`pykbroker transactions` against a broker."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
+from click.testing import CliRunner
 
 from compat_tests.brokers import ExternalBroker
 from compat_tests.transacting import RawProducer, leave_hanging, raw_producer
+from pykbroker.cli.main import main
 from tests.cli.conftest import Outcome
+from tests.cli.terminals import at_terminal
 
 Call = Callable[..., Outcome]
 
@@ -93,3 +97,52 @@ def test_mistakes_are_one_line(call: Call, flags: str, complaint: str) -> None:
     assert (refused.code, refused.out) == (1, "")
     assert complaint in refused.err
     assert len(refused.err.splitlines()) == 1
+
+
+# JSON, and questions
+
+
+def test_json_has_numbers_and_nulls(call: Call, producer: RawProducer) -> None:
+    [listed] = json.loads(call(f"transactions list --transactional-id-pattern {producer.transactional_id} --json").out)
+    assert listed == {
+        "transactional_id": producer.transactional_id,
+        "coordinator": 1,
+        "producer_id": producer.producer_id,
+        "state": "Ongoing",
+    }
+    [described] = json.loads(call(f"transactions describe --transactional-id {producer.transactional_id} --json").out)
+    assert described["partitions"] == [f"{producer.topic}-0"]
+    assert described["duration_ms"] >= 0
+    [known] = json.loads(call(f"transactions producers --topic {producer.topic} --partition 0 --json").out)
+    assert (known["producer_id"], known["start_offset"]) == (producer.producer_id, 0)
+    producer.end(commit=True, version=5)
+    [known] = json.loads(call(f"transactions producers --topic {producer.topic} --partition 0 --json").out)
+    assert known["start_offset"] is None
+
+
+def test_the_cluster_may_be_named_behind_the_word_too(bootstrap: str, producer: RawProducer) -> None:
+    line = ["transactions", "list", "--bootstrap-server", bootstrap, "--json"]
+    listed = CliRunner().invoke(main, line)
+    assert producer.transactional_id in listed.stdout
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"n\n", 1), (b"y\n", 0)])
+def test_an_abort_shows_the_transaction_and_asks_at_a_terminal(
+    broker: ExternalBroker,
+    call: Call,
+    bootstrap: str,
+    existing_topic: str,
+    name: Callable[[str], str],
+    answer: bytes,
+    code: int,
+) -> None:
+    hanging = leave_hanging(broker, name("transactional-id"), existing_topic)
+    flags = ["--topic", existing_topic, "--partition", "0"]
+    line = ["transactions", "abort", *flags, "--start-offset", "0", "--bootstrap-server", bootstrap]
+    ended, shown = at_terminal(line, answer=answer)
+    assert ended == code
+    assert f"{existing_topic}-0: producer {hanging.producer_id}, epoch 0" in shown
+    assert "open from offset 0 on" in shown
+    assert "Abort this transaction? [y/N]" in shown
+    [known] = json.loads(call(f"transactions producers --topic {existing_topic} --partition 0 --json").out)
+    assert (known["start_offset"] is None) == (code == 0)
