@@ -136,3 +136,12 @@ def test_what_is_not_there_is_one_line(call: Call, filled: str) -> None:
     too_far = call(f"delete-records --topic {filled} --partition 0 --before 6 --json")
     assert too_far.code == 1
     assert json.loads(too_far.out)[0]["low_watermark"] is None
+
+
+def test_a_file_may_name_what_is_not_there_and_a_person_sees_it(bootstrap: str, filled: str, tmp_path: Path) -> None:
+    file = offsets_file(tmp_path, (filled, 0, -1), (f"{filled}-gone", 0, 1), (filled, 7, 1))
+    line = ["delete-records", "--bootstrap-server", bootstrap, "--offset-json-file", str(file)]
+    ended, shown = at_terminal(line, answer=b"n\n")
+    assert ended == 1
+    assert f"{filled}-0 up to offset 5 (5)" in shown
+    assert shown.count("(has no leader, or does not exist)") == 2
