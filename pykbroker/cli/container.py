@@ -22,7 +22,7 @@ from .stop_requests import StopRequests
 
 if TYPE_CHECKING:
     from pykbroker.config import BrokerConfig
-    from pykbroker.container.environment import NodeEnvironment
+    from pykbroker.container.node_environment import NodeEnvironment
 
 _log = logging.getLogger(__name__)
 _OF_OTHER_DIRECTORIES = {

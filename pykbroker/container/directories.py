@@ -19,7 +19,7 @@ from pykbroker.server.quorum.formatting import directory_paths, format_unformatt
 from pykbroker.server.quorum.initial_controllers import InvalidInitialControllers, parse_initial_controllers
 from pykbroker.storage.files.disk import OsDisk
 
-from .environment import NodeEnvironment
+from .node_environment import NodeEnvironment
 
 
 def check_writable(config: BrokerConfig) -> None:

@@ -7,10 +7,8 @@ only Bitnami's image does (users, key stores, its volume) holds where a variable
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +18,7 @@ from pykbroker.config.properties import read_properties
 
 from . import apache, bitnami
 from .bitnami_listeners import SaslOfBitnami
+from .log_levels import LOG_LEVEL, LOGGERS, log_levels, names_other_loggers
 from .names import (
     BITNAMI_PREFIX,
     PREFIX,
@@ -31,22 +30,12 @@ from .names import (
     nearest_key,
     variable_of,
 )
+from .node_environment import NodeEnvironment
 from .places import Places
 from .texts import file_text, value_of
 
 _CLUSTER_IDS: Final = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 _CLUSTER_ID: Final = re.compile(r"[!-~]{1,100}")
-_LOG_LEVEL, _LOGGERS = "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_LOG4J_LOGGERS"
-_LEVELS: Final = {
-    "ALL": logging.DEBUG,
-    "TRACE": logging.DEBUG,
-    "DEBUG": logging.DEBUG,
-    "INFO": logging.INFO,
-    "WARN": logging.WARNING,
-    "ERROR": logging.ERROR,
-    "FATAL": logging.CRITICAL,
-    "OFF": logging.CRITICAL,
-}
 _MOST_NOTES: Final = 20
 _OPTIONS: Final = "KAFKA_OPTS"
 _READ_OPTIONS: Final = ("-Djava.security.auth.login.config", "-Dorg.apache.kafka.")
@@ -65,44 +54,6 @@ _SAYS_WHAT_NODE: Final = frozenset(
     }
 )
 """Keys that belong together: a node that is given one of them has none of an image's default file."""
-_ACCUSED = re.compile(r"Invalid value .* for configuration ([a-z0-9._-]+)")
-_KEY = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)+")
-
-
-@dataclass(slots=True)
-class NodeEnvironment:
-    """A node as variables describe it.
-
-    properties: keys and values that win over the file. defaults: those that hold where neither gives the key. file: the
-    properties file that counts. of_file: its keys. origins: the variable of each key. cluster_id: None where any will
-    do. scram_users: for users with whom the cluster begins, as for `format --add-scram`. notes: one line each, for
-    the log.
-    """
-
-    properties: dict[str, str] = field(default_factory=dict)
-    defaults: dict[str, str] = field(default_factory=dict)
-    file: Path | None = None
-    of_file: frozenset[str] = frozenset()
-    origins: dict[str, str] = field(default_factory=dict)
-    cluster_id: str | None = None
-    scram_users: list[str] = field(default_factory=list)
-    initial_controllers: str | None = None
-    notes: list[str] = field(default_factory=list)
-    log_levels: dict[str, int] = field(default_factory=dict)
-    prefix: str = PREFIX
-
-    def named(self, text: str) -> str:
-        """A complaint about keys, with the variables that set them, or would."""
-        accused = _ACCUSED.findall(text)
-        keys = [key for key in dict.fromkeys([*accused, *_KEY.findall(text)]) if key in self.origins or is_known(key)]
-        set_by = dict.fromkeys(self.origins[key] for key in keys if key in self.origins)
-        before = ", ".join(name for name in set_by if name not in text)
-        is_missing = not set_by or not self.origins.keys() & set(accused)
-        unset = [
-            key for key in keys if key not in self.origins and key not in self.of_file and key not in self.defaults
-        ]
-        after = ", ".join(variable_of(key, self.prefix) for key in unset) if is_missing else ""
-        return f"{f'{before}: ' if before else ''}{text}{f' (see {after})' if after else ''}"
 
 
 def read_environment(given: Mapping[str, str], places: Places | None = None) -> NodeEnvironment:
@@ -138,7 +89,7 @@ class _Reading:
         if self._of_bitnami:
             self._read_bitnami(mounted)
         self._read_cluster_id(self._known(mounted))
-        self._read_log_levels()
+        node.log_levels |= log_levels(self._variables)
         self._note()
         return node
 
@@ -162,11 +113,13 @@ class _Reading:
         if variable == _OPTIONS:
             text = self._variables[variable]
             return bool(text.strip()) and not any(each in text for each in _READ_OPTIONS)
+        if variable == LOGGERS:
+            return names_other_loggers(self._variables[variable])
         return is_without_meaning(variable)
 
     def _has_no_key(self, variable: str) -> bool:
         return (
-            variable in (_LOG_LEVEL, _LOGGERS, _OPTIONS)
+            variable in (LOG_LEVEL, LOGGERS, _OPTIONS)
             or variable in WITHOUT_KEY | bitnami.WITHOUT_KEY | apache.SECRETS
             or variable in bitnami.COMMANDS
             or (variable.startswith("KAFKA_TLS_") and variable.endswith("_CLIENT_AUTH"))
@@ -241,17 +194,6 @@ class _Reading:
         elif not self._of_bitnami or several:
             self._node.cluster_id = apache.DEFAULT_CLUSTER_ID
 
-    def _read_log_levels(self) -> None:
-        level = self._variables.get(_LOG_LEVEL, "").strip().upper()
-        if level:
-            self._node.log_levels["pykbroker"] = _level(_LOG_LEVEL, level)
-        for entry in filter(None, self._variables.get(_LOGGERS, "").split(",")):
-            name, _, text = entry.partition("=")
-            if name.strip().startswith("pykbroker"):
-                self._node.log_levels[name.strip()] = _level(_LOGGERS, text.partition(",")[0].strip().upper())
-            elif _LOGGERS not in self._without_meaning:
-                self._without_meaning.append(_LOGGERS)
-
     def _note(self) -> None:
         node = self._node
         node.notes += map(_unknown, self._unknown[:_MOST_NOTES])
@@ -304,9 +246,3 @@ def _protocols(known: Mapping[str, str]) -> dict[str, str]:
     listeners = resolve(known, texts("listeners"), advertised, roles=sorted(roles))
     of_controllers = {listeners.controller_names[0]: listeners.controller_security_protocol}
     return of_controllers | {each.name: each.security_protocol for each in listeners.all}
-
-
-def _level(variable: str, text: str) -> int:
-    if text not in _LEVELS:
-        raise ConfigurationError(f"{variable} has the log level {text!r}; there are {', '.join(_LEVELS)}")
-    return _LEVELS[text]

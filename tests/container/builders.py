@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pykbroker.config import BrokerConfig
-from pykbroker.container.environment import NodeEnvironment, read_environment
+from pykbroker.container.environment import read_environment
+from pykbroker.container.node_environment import NodeEnvironment
 from pykbroker.container.places import Places
 
 ONE_NODE = {
