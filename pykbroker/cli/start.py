@@ -22,8 +22,8 @@ import click
 from pykbroker.error_groups import first_of
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
-from .service_manager import tell_service_manager
 from .examples import examples
+from .service_manager import tell_service_manager
 from .start_files import allow_all_descriptors, announced_in, directory_of_flags
 from .start_flags import StartFlags, start_options
 from .start_node import Start, make_node
