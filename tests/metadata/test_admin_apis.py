@@ -320,7 +320,7 @@ def test_describe_configs_gives_the_keys_that_were_asked_for_with_type_and_synon
         (TOPIC, "", 17, "the empty string is not allowed"),
         (BROKER, "2", 42, "Unexpected broker id, expected 1 or empty string, but received 2"),
         (BROKER, "abc", 42, "Broker id must be an integer, but it is: abc"),
-        (8, "1", 42, "resource type 8"),
+        (8, "2", 42, "Unexpected broker id, expected 1 but received 2"),
         (3, "x", 42, "resource type 3"),
     ],
 )
@@ -374,7 +374,7 @@ def test_list_config_resources() -> None:
         assert answer.error_code == 0
         return [(each.resource_type, each.resource_name) for each in answer.config_resources]
 
-    assert listed() == [(BROKER, "1"), (TOPIC, "t"), (TOPIC, "u")]
+    assert listed() == [(BROKER, "1"), (8, "1"), (TOPIC, "t"), (TOPIC, "u")]
     assert listed(TOPIC) == [(TOPIC, "t"), (TOPIC, "u")]
     assert listed(16, 32) == []
     assert node.ask(ListConfigResourcesRequest(resource_types=[99]), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
