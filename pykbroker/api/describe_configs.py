@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
-from pykbroker.config import broker_keys, group_keys, topic_keys
+from pykbroker.config import group_keys, node_keys, topic_keys
 from pykbroker.config.given_settings import with_origin
 from pykbroker.config.keys import WIRE_TYPES
 from pykbroker.config.texts import Kind, text_of
@@ -143,7 +143,7 @@ class _Description:
     def _is_key(self, name: str) -> bool:
         layers = self._layers
         return (
-            name in broker_keys()
+            name in node_keys()
             or name in topic_keys()
             or name in INTERNAL_TOPIC_KEYS
             or name in group_keys()

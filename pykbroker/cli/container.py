@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -32,6 +32,8 @@ _OF_OTHER_DIRECTORIES = {
     "secure_dir": "--secure",
 }
 """Flags of `start` that have the data elsewhere than the variables say."""
+OF_THE_CONTAINER: Final = "the container"
+"""The origin of settings that no variable gives."""
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_-]*)=(.*)", re.ASCII | re.DOTALL)
 
 
@@ -156,9 +158,12 @@ def _start(node: NodeEnvironment, config: BrokerConfig, flags: Sequence[str]) ->
     from pykbroker.config.properties import read_properties
 
     from .start import command as start
+    from .start_flags import Origins
 
     of_file = {} if node.file is None else read_properties(node.file)
     given = {key: text for key, text in config.given.items() if of_file.get(key) != text}
     overrides = [f"--override={key}={text}" for key, text in given.items()]
-    with start.make_context("start", [*([] if node.file is None else [str(node.file)]), *overrides, *flags]) as context:
+    origins = Origins({key: node.origins.get(key, OF_THE_CONTAINER) for key in given})
+    file = [] if node.file is None else [str(node.file)]
+    with start.make_context("start", [*file, *overrides, *flags], obj=origins) as context:
         start.invoke(context)

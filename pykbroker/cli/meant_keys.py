@@ -67,7 +67,7 @@ def _is_known(name: str, kind: Kind) -> bool:
 
 
 def _known(kind: Kind) -> list[str]:
-    from pykbroker.config import broker_keys, group_keys, topic_keys
+    from pykbroker.config import group_keys, node_keys, topic_keys
     from pykbroker.config.authorizer import OF_THE_AUTHORIZER
     from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
 
@@ -77,4 +77,4 @@ def _known(kind: Kind) -> list[str]:
         case "group":
             return [*group_keys()]
         case _:
-            return [*broker_keys(), *OF_THE_AUTHORIZER]
+            return [*node_keys(), *OF_THE_AUTHORIZER]

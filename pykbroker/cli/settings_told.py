@@ -101,13 +101,13 @@ def _why(setting: Setting) -> str:
 
 def _unknown(config: BrokerConfig) -> Iterable[tuple[str, str]]:
     """The keys that nobody knows, with what may be meant."""
-    from pykbroker.config import broker_keys, is_of_a_listener, key_of_listener
+    from pykbroker.config import is_of_a_listener, key_of_listener, node_keys
     from pykbroker.config.authorizer import OF_THE_AUTHORIZER
     from pykbroker.config.suggestions import did_you_mean
 
     of_listeners = [name for name in config.given if is_of_a_listener(name) and key_of_listener(name) is None]
     for at, name in enumerate([*config.unknown_keys, *of_listeners]):
-        known = [*broker_keys(), *OF_THE_AUTHORIZER] if at < _MOST_SUGGESTIONS else []
+        known = [*node_keys(), *OF_THE_AUTHORIZER] if at < _MOST_SUGGESTIONS else []
         prefix, of_listener = "", name
         if is_of_a_listener(name):
             listener, _, of_listener = name.removeprefix("listener.name.").partition(".")
@@ -116,10 +116,10 @@ def _unknown(config: BrokerConfig) -> Iterable[tuple[str, str]]:
 
 
 def _shown(name: str, text: str) -> str:
-    from pykbroker.config import broker_keys, is_of_a_listener, key_of_listener
+    from pykbroker.config import is_of_a_listener, key_of_listener, node_keys
     from pykbroker.config.authorizer import OF_THE_AUTHORIZER
 
-    key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
+    key = key_of_listener(name) if is_of_a_listener(name) else node_keys().get(name)
     if (key is None and name not in OF_THE_AUTHORIZER) or (key is not None and key.sensitive):
         return _HIDDEN
     return _printable(text)

@@ -141,6 +141,7 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
             port=flags.port,
             defaults=DEVELOPMENT if flags.dev else {},
             below=_below(flags, start_as),
+            origins=flags.origins,
         )
         return Start(
             config,

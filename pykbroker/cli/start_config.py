@@ -32,12 +32,13 @@ def load_config(
     port: int | None = None,
     defaults: Mapping[str, str] | None = None,
     below: Mapping[str, Mapping[str, str]] | None = None,
+    origins: Mapping[str, str] | None = None,
 ) -> BrokerConfig:
     """The configuration of a node, which knows where each setting comes from. Raises ConfigurationError.
 
     directory, port: what flags asked for, which wins over the properties. directory_flag: the one of them. defaults:
     those of --dev, where the properties give none. below: settings by the flag that brings them, such as those of a
-    personality, in the same place.
+    personality, in the same place. origins: of overrides that were not given as flags.
     """
     from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
     from pykbroker.config.client_port import at_client_port
@@ -49,6 +50,7 @@ def load_config(
         if properties is not None:
             settings.add_file(properties)
         settings.add(overrides, "--override")
+        settings.origins |= {key: origin for key, origin in (origins or {}).items() if key in overrides}
         if directory is not None:
             settings.add({"log.dirs": str(directory), "metadata.log.dir": str(directory)}, directory_flag)
         for origin, values in (below or {}).items():

@@ -76,9 +76,13 @@ _OPTIONS = (
 )
 
 
+class Origins(dict[str, str]):
+    """Where keys of `--override` were given in truth, such as by variables; an object of the context."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartFlags:
-    """A field per flag."""
+    """A field per flag. origins: of overrides that another command gives."""
 
     properties: Path | None
     overrides: tuple[str, ...]
@@ -97,6 +101,7 @@ class StartFlags:
     log_levels: tuple[str, ...]
     log_format: str
     check_config: bool
+    origins: Origins
 
     def check(self) -> None:
         """Raises CommandFailed for flags that do not go together."""
@@ -121,7 +126,8 @@ def start_options(function: Callable[[StartFlags], None]) -> Callable[..., None]
     """Give a command the flags of a start, as one value."""
 
     def with_flags(**values: Any) -> None:
-        function(StartFlags(**values))
+        origins = click.get_current_context().find_object(Origins)
+        function(StartFlags(**values, origins=Origins() if origins is None else origins))
 
     with_flags.__doc__ = function.__doc__
     for option in reversed(_OPTIONS):

@@ -11,7 +11,7 @@ import difflib
 import re
 from typing import Final
 
-from pykbroker.config import broker_keys, is_of_a_listener
+from pykbroker.config import is_of_a_listener, node_keys
 from pykbroker.config.authorizer import OF_THE_AUTHORIZER
 
 PREFIX: Final = "KAFKA_"
@@ -73,12 +73,12 @@ def variable_of(key: str, prefix: str = PREFIX) -> str:
 
 def is_known(key: str) -> bool:
     """Tell whether a broker has that key."""
-    return key in broker_keys() or key in OF_THE_AUTHORIZER or is_of_a_listener(key)
+    return key in node_keys() or key in OF_THE_AUTHORIZER or is_of_a_listener(key)
 
 
 def nearest_key(key: str) -> str | None:
     """The known key that is written most like this one; None where none is."""
-    near = difflib.get_close_matches(key[:200], [*broker_keys(), *OF_THE_AUTHORIZER], n=1, cutoff=0.75)
+    near = difflib.get_close_matches(key[:200], [*node_keys(), *OF_THE_AUTHORIZER], n=1, cutoff=0.75)
     return near[0] if near else None
 
 

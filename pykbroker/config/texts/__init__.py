@@ -44,6 +44,7 @@ def _texts(kind: Kind) -> dict[str, str]:
     from .clients import CLIENTS
     from .logs import LOGS
     from .nodes import NODES
+    from .own import OWN
     from .security import SECURITY
 
-    return NODES | LOGS | CLIENTS | SECURITY
+    return NODES | LOGS | CLIENTS | SECURITY | OWN
