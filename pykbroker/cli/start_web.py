@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from pykbroker.server.node.node import Node, NodeReady
+    from pykbroker.server.runtime.loop_monitor import LoopMonitor
     from pykbroker.web.callers import KnownNames
     from pykbroker.web.server import WebServer
 
@@ -38,6 +39,7 @@ _INSTALL: Final = "pip install 'pykbroker[console,metrics]'"
 _CONSOLE: Final = "pykbroker.console"
 _FOR_ALL: Final = "hypercorn"
 _FOR_CONSOLE: Final = "starlette"
+_FOR_METRICS: Final = "prometheus_client"
 
 
 class StartWeb:
@@ -53,6 +55,9 @@ class StartWeb:
         self._node: Node | None = None
         self._ready: NodeReady | None = None
         self._lines: list[str] = []
+        self.monitor: LoopMonitor | None = None
+        """To be set when the loop is watched."""
+        self._has_metrics = _is_there(_FOR_METRICS)
         self.address: str | None = None
         is_broker = "broker" in config.roles
         self.has_console = is_broker and _is_there(_FOR_CONSOLE) and _is_there(_CONSOLE)
@@ -61,10 +66,10 @@ class StartWeb:
         try:
             if console is not None:
                 is_given = CONSOLE_LISTENER in config.originals
-                needs = [_FOR_ALL, *([_FOR_CONSOLE] if is_broker else [])]
+                needs = [_FOR_ALL, _FOR_METRICS, *([_FOR_CONSOLE] if is_broker else [])]
                 self._add_console(_given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console))
             if metrics is not None:
-                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL]), self._metrics_site, ())
+                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site, ())
                 self._lines.append(f"metrics and health at http://{self._servers[-1].address}/")
         except BaseException:
             self.close()
@@ -98,7 +103,10 @@ class StartWeb:
     def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp], imports: Sequence[str]) -> None:
         from pykbroker.web.server import WebServer
 
-        self._servers.append(WebServer(listening, site, ["pykbroker.web.site", "pykbroker.web.health", *imports]))
+        modules = ["pykbroker.web.site", "pykbroker.web.health", *imports]
+        if self._has_metrics:
+            modules.append("pykbroker.metrics.page")
+        self._servers.append(WebServer(listening, site, modules))
 
     def _courtesy(self, address: WebAddress) -> socket.socket | None:
         """Return a socket at the default address or behind it; None, and a line for the log, where there is none."""
@@ -120,18 +128,31 @@ class StartWeb:
     def _metrics_site(self, nursery: trio.Nursery) -> ASGIApp:
         from pykbroker.web.site import Site
 
-        return Site(self._names(), self._pages())
+        return Site(self._names(), self._pages(nursery))
 
     def _console_site(self, nursery: trio.Nursery) -> ASGIApp:
         from pykbroker.web.site import Site
 
-        return Site(self._names(), self._pages(), self._console(nursery) if self.has_console else None)
+        return Site(self._names(), self._pages(nursery), self._console(nursery) if self.has_console else None)
 
-    def _pages(self) -> dict[str, ASGIApp]:
+    def _pages(self, nursery: trio.Nursery) -> dict[str, ASGIApp]:
         from pykbroker.web.health import health_pages
 
         assert self._node is not None
-        return health_pages(self._node)
+        return {"/metrics": self._metrics(self._node, nursery), **health_pages(self._node)}
+
+    def _metrics(self, node: Node, nursery: trio.Nursery) -> ASGIApp:
+        """Return the metrics, or what says that their package is missing."""
+        if self._has_metrics:
+            from pykbroker.metrics.page import metrics_page
+
+            return metrics_page(node, lambda: self.monitor, nursery)
+        from pykbroker.web.answers import answer_text
+
+        async def missing(scope: Scope, receive: Receive, send: Send) -> None:
+            await answer_text(send, 501, f"{_FOR_METRICS} is missing: pip install 'pykbroker[metrics]'")
+
+        return missing
 
     def _console(self, nursery: trio.Nursery) -> ASGIApp:
         """Return what makes the console at the first request behind the node's start."""
