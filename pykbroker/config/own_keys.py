@@ -20,6 +20,8 @@ CONSOLE_HOSTS: Final = "console.hosts"
 MOST_PARTITIONS_SHOWN: Final = "metrics.partitions.max"
 """A node with more partitions than this shows sums of topics, and no partition by itself."""
 
+OF_WEB_LISTENERS: Final = frozenset((CONSOLE_LISTENER, METRICS_LISTENER, CONSOLE_HOSTS))
+
 
 @cache
 def own_keys() -> dict[str, ConfigKey]:

@@ -71,7 +71,7 @@ async def read_node(node: Node, monitor: LoopMonitor | None) -> Readings:
 
 
 class _Written:
-    """What was read, as prometheus_client collects it; each family is made when its turn comes."""
+    """The values of a scrape, as prometheus_client collects them; each family is made when its turn comes."""
 
     def __init__(self, readings: Readings, of_process: CollectorRegistry) -> None:
         self._readings = readings

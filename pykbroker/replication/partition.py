@@ -236,7 +236,7 @@ class Partition:
 
     @property
     def is_at_min_isr(self) -> bool:
-        """Just as many are in sync as acks=all wants: all of them, where there are no more."""
+        """Return whether just as many are in sync as acks=all wants: all of them, where there are no more."""
         return len(self.in_sync.committed) == min(len(self.replicas), self.log.config.min_insync_replicas)
 
     @property

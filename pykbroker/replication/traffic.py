@@ -1,4 +1,4 @@
-"""What came and went by topic on this node: plain numbers, which the hot path adds to (`BrokerTopicMetrics`)."""
+"""Traffic by topic on this node, in plain numbers that the hot path adds to (`BrokerTopicMetrics`)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class RequestMetrics:
 
 
 class _Place(NamedTuple):
-    """Where a struct has error codes: its own, and in entries of these fields."""
+    """The place of error codes in a struct: its own field, and entries of these fields."""
 
     is_own: bool
     fields: tuple[tuple[str, _Place], ...]
