@@ -51,6 +51,11 @@ def _tshark_is_missing() -> str | None:
     return None if shutil.which("tshark") else "needs tshark (Debian package tshark)"
 
 
+@functools.cache
+def _promtool_is_missing() -> str | None:
+    return None if shutil.which("promtool") else "needs promtool (Debian package prometheus)"
+
+
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "java": functools.cache(why_there_is_no_kafka),
     "jdk": functools.cache(why_there_is_no_harness),
@@ -58,6 +63,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "kcat": _kcat_is_missing,
     "openssl": _openssl_is_missing,
     "tshark": _tshark_is_missing,
+    "promtool": _promtool_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),

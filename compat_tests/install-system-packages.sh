@@ -22,6 +22,7 @@ for name in "$@"; do
         case $name in
             java) package=openjdk-17-jre-headless without="the tests against Apache Kafka and of Spark" ;;
             javac) package=openjdk-17-jdk-headless without="Apache Kafka's own tests" ;;
+            promtool) package=prometheus without="the tests that use $name" ;;
             ip) package=iproute2 without="the tests that use $name" ;;
             *) package=$name without="the tests that use $name" ;;
         esac

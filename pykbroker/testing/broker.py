@@ -16,7 +16,7 @@ from .node_control import AsyncNodeControl, NodeControl
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
-    from pykbroker.config import authorizer, own_keys
+    from pykbroker.config import authorizer
     from pykbroker.control.journal.recorded_request import RecordedRequest
     from pykbroker.control.savepoints import saving
     from pykbroker.storage.files import disk, unsynced_disk
@@ -32,7 +32,6 @@ else:
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
-    own_keys = LazyModule("pykbroker.config.own_keys")
     saving = LazyModule("pykbroker.control.savepoints.saving")
     unsynced_disk = LazyModule("pykbroker.storage.files.unsynced_disk")
 
@@ -229,7 +228,9 @@ def number_of(at: RecordedRequest | int | None) -> int | None:
 
 def texts(config: Config) -> dict[str, str]:
     """Return the configuration as a properties file has it. Raises ConfigurationError for a key that nobody knows."""
-    own = set(own_keys.own_keys()) - own_keys.OF_WEB_LISTENERS  # a broker in a test's process has none
+    from pykbroker.config.own_keys import OF_WEB_LISTENERS
+
+    own = set(kafka_config.own_keys()) - OF_WEB_LISTENERS  # a broker in a test's process has none
     known = {*kafka_config.broker_keys(), *own, authorizer.SUPER_USERS, authorizer.ALLOW_EVERYONE}
     for key in config:
         if key not in known and not kafka_config.is_of_a_listener(key):
