@@ -12,11 +12,14 @@ from typing import Final
 
 
 class Kind(Enum):
-    """The type of a metric. The samples of a counter end in `_total`, those of a histogram in `_bucket` and so on."""
+    """The type of a metric. The samples of a counter end in `_total`, those of a histogram in `_bucket`, `_count` and
+    `_sum`, those of a summary in the latter two.
+    """
 
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,10 @@ def _gauge(name: str, labels: tuple[str, ...], mbean: str, meaning: str) -> Metr
 
 def _histogram(name: str, labels: tuple[str, ...], mbean: str, meaning: str) -> Metric:
     return Metric(name, Kind.HISTOGRAM, labels, mbean, meaning)
+
+
+def _summary(name: str, labels: tuple[str, ...], mbean: str, meaning: str) -> Metric:
+    return Metric(name, Kind.SUMMARY, labels, mbean, meaning)
 
 
 def _of_topics() -> list[Metric]:
@@ -89,16 +96,16 @@ def _of_requests() -> list[Metric]:
             mbean.format("TotalTimeMs"),
             "Time from the whole request until the client took the answer, in ms",
         ),
-        _histogram(
+        _summary(
             name.format("localtimems"), _REQUEST, mbean.format("LocalTimeMs"), "Time until the answer was there, in ms"
         ),
-        _histogram(
+        _summary(
             name.format("remotetimems"),
             _REQUEST,
             mbean.format("RemoteTimeMs"),
             "Time in which Produce waited for replicas and Fetch for records, in ms",
         ),
-        _histogram(
+        _summary(
             name.format("responsesendtimems"),
             _REQUEST,
             mbean.format("ResponseSendTimeMs"),

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def read_loop(monitor: LoopMonitor, readings: Readings) -> None:
-    readings.add_histogram("pykbroker_loop_delay_ms", monitor.rounds)
+    rounds = monitor.rounds.copy()
+    rounds.counts[0] += monitor.short_rounds
+    rounds.sum_ns += int(monitor.short_rounds_s * 1e9)
+    readings.add_histogram("pykbroker_loop_delay_ms", rounds)
     readings.add("pykbroker_loop_holds", monitor.holds)
     readings.add("pykbroker_loop_longest_hold_ms", 0.0 if monitor.longest is None else monitor.longest.cpu_ms)
     readings.add("pykbroker_gc_seconds", monitor.collected_s)

@@ -29,10 +29,9 @@ async def read_requests(requests: RequestMetrics, readings: Readings, turn: Turn
             readings.add(name.format("errors"), count, request, _error(code))
         readings.add(name.format("requestbytes"), api.request_bytes, request)
         readings.add_histogram(name.format("totaltimems"), api.total, request)
-        readings.add_histogram(name.format("localtimems"), api.local, request)
-        if any(api.remote.counts):
-            readings.add_histogram(name.format("remotetimems"), api.remote, request)
-        readings.add_histogram(name.format("responsesendtimems"), api.send, request)
+        count = sum(api.total.counts)
+        for part, part_ns in (("local", api.local_ns), ("remote", api.remote_ns), ("responsesend", api.send_ns)):
+            readings.add_summary(name.format(f"{part}timems"), count, part_ns / 1e6, request)
         await turn.took(_STEPS_OF_API)
 
 

@@ -18,6 +18,7 @@ class Readings:
 
     def __init__(self) -> None:
         self.values: dict[str, list[tuple[Labels, float]]] = {}
+        self.summaries: dict[str, list[tuple[Labels, int, float]]] = {}
         self.histograms: dict[str, list[tuple[Labels, Histogram]]] = {}
 
     def add(self, name: str, value: float, *labels: str) -> None:
@@ -27,9 +28,13 @@ class Readings:
         """Return the values of a metric, for who has many to add."""
         found = self.values.get(name)
         if found is None:
-            assert _metric(name).kind is not Kind.HISTOGRAM, f"{name} is a histogram"
+            assert _metric(name).kind in (Kind.COUNTER, Kind.GAUGE), f"{name} is no single value"
             found = self.values[name] = []
         return found
+
+    def add_summary(self, name: str, count: int, total: float, *labels: str) -> None:
+        assert _metric(name).kind is Kind.SUMMARY, f"{name} is no summary"
+        self.summaries.setdefault(name, []).append((labels, count, total))
 
     def add_histogram(self, name: str, histogram: Histogram, *labels: str) -> None:
         """Take the times as they are now."""

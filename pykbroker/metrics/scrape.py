@@ -17,7 +17,12 @@ import trio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.gc_collector import GCCollector
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    SummaryMetricFamily,
+)
 from prometheus_client.metrics_core import Metric as Family
 
 from pykbroker.config.own_keys import MOST_PARTITIONS_SHOWN
@@ -79,11 +84,13 @@ class _Written:
 
     def collect(self) -> Iterator[Family]:
         for name in METRICS:
-            values, histograms = self._readings.values.get(name), self._readings.histograms.get(name)
-            if values:
+            readings = self._readings
+            if values := readings.values.get(name):
                 yield _family(name, values)
-            elif histograms:
+            elif histograms := readings.histograms.get(name):
                 yield _histogram(name, histograms)
+            elif summaries := readings.summaries.get(name):
+                yield _summary(name, summaries)
         yield from self._of_process.collect()
 
 
@@ -102,6 +109,14 @@ def _histogram(name: str, histograms: Iterable[tuple[tuple[str, ...], Histogram]
     for labels, histogram in histograms:
         buckets = list(zip(_BOUNDS, accumulate(histogram.counts), strict=True))
         family.add_metric(labels, buckets, histogram.sum_ns / 1e6)
+    return family
+
+
+def _summary(name: str, summaries: Iterable[tuple[tuple[str, ...], int, float]]) -> Family:
+    metric = METRICS[name]
+    family = SummaryMetricFamily(name, metric.meaning, labels=metric.labels)
+    for labels, count, total in summaries:
+        family.add_metric(labels, count, total)
     return family
 
 

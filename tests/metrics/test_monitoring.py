@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "metrics.md"
 
 OF_THE_LIBRARY = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
 OF_PROMETHEUS = {"job", "instance"}
-_ROW = re.compile(r"\| `([a-z_]+)`( \(histogram\))? \| ([a-z_, ]*) \| (?:`([^`]+)`)? ?\| (.+) \|")
+_ROW = re.compile(r"\| `([a-z_]+)`( \((?:histogram|summary)\))? \| ([a-z_, ]*) \| (?:`([^`]+)`)? ?\| (.+) \|")
 _TEXT = re.compile(r'"[^"]*"')
 _RANGE = re.compile(r"\[[^\]]*\]")
 _BY = re.compile(r"\b(?:by|on|without|group_right|group_left|ignoring)\s*\(([^)]*)\)")
@@ -35,6 +35,7 @@ def shown_names() -> dict[str, tuple[str, ...]]:
     for metric in METRICS.values():
         if metric.kind is Kind.HISTOGRAM:
             names[f"{metric.name}_bucket"] = (*metric.labels, "le")
+        if metric.kind in (Kind.HISTOGRAM, Kind.SUMMARY):
             names[f"{metric.name}_sum"] = names[f"{metric.name}_count"] = metric.labels
         else:
             names[metric.shown_name] = metric.labels
@@ -116,7 +117,7 @@ def test_the_table_of_the_page_is_the_catalog() -> None:
     expected = {
         metric.shown_name: (
             metric.shown_name,
-            " (histogram)" if metric.kind is Kind.HISTOGRAM else "",
+            f" ({metric.kind.value})" if metric.kind in (Kind.HISTOGRAM, Kind.SUMMARY) else "",
             ", ".join(metric.labels),
             metric.mbean,
             metric.meaning,

@@ -232,7 +232,7 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
     assert own == {name: METRICS[name].kind.value for name in own}
     for name in own:
         metric = METRICS[name]
-        suffix = {Kind.COUNTER: "_total", Kind.GAUGE: "", Kind.HISTOGRAM: "_sum"}[metric.kind]
+        suffix = {Kind.COUNTER: "_total", Kind.GAUGE: "", Kind.HISTOGRAM: "_sum", Kind.SUMMARY: "_sum"}[metric.kind]
         for labels in scraped.of(name + suffix):
             assert set(labels) == set(metric.labels), name
     assert {"process_resident_memory_bytes", "python_info", "process_cpu_seconds"} <= scraped.families.keys()
