@@ -1,8 +1,8 @@
 """The cost of metrics: a producer beside a broker that is scraped each second and one that is not, in turns; and what a
 broker takes that does nothing, once its console and its metrics were visited.
 
-The producer is librdkafka's. Apache Kafka has its metrics in JMX, and nobody scrapes it here: of its figures those of the
-idle broker alone mean something.
+The producer is librdkafka's. Apache Kafka has its metrics in JMX, where nobody asks for them here: of its figures those
+of the idle broker alone mean something.
 """
 
 from __future__ import annotations

@@ -179,6 +179,40 @@ def test_a_mere_controller_has_metrics_and_health(start: StartBroker, place: Pla
         process.stdout.close()
 
 
+def test_a_node_that_waits_for_its_quorum_is_healthy_and_not_ready(place: Place) -> None:  # noqa: F811
+    with listen(WebAddress("127.0.0.1", 0)) as one, listen(WebAddress("127.0.0.1", 0)) as two:
+        own, web = one.getsockname()[1], two.getsockname()[1]
+    with listen(WebAddress("127.0.0.1", 0)) as silent:  # the other voter, which says nothing
+        voters = f"1@127.0.0.1:{own},2@127.0.0.1:{silent.getsockname()[1]}"
+        process = place.start(
+            *("--override", f"listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{own}"),
+            *("--override", f"controller.quorum.voters={voters}"),
+            *("--override", f"console.listener=127.0.0.1:{web}"),
+        )
+        assert process.stdout is not None
+        try:
+            until(lambda: _answer(web, "/healthz") == (200, b"ok\n"), "an answer before the node serves")
+            status, reason = _answer(web, "/readyz")
+            assert (status, reason.startswith(b"the node starts")) == (503, True)
+            status, body = _answer(web, "/metrics")
+            assert status == 200
+            assert read(body.decode(), strictly=False).value("kafka_server_kafkaserver_brokerstate") == 1
+        finally:
+            process.terminate()
+            assert process.wait(TIMEOUT_S) == 0, place.log.read_text()
+            process.stdout.close()
+
+
+def _answer(port: int, path: str) -> tuple[int, bytes]:
+    try:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+    except OSError:
+        return 0, b""
+
+
 def refused(*overrides: str, missing: str | None = None) -> str:
     """Run a start that must fail; returns the last line. missing: a package that is not installed."""
     program = "from pykbroker.cli.main import main; main()"
