@@ -16,6 +16,8 @@ import click
 
 from pykbroker.error_groups import first_of
 
+from .suggestions import SuggestingGroup
+
 if TYPE_CHECKING:
     from pykbroker.client.errors import ClientError
 
@@ -46,7 +48,7 @@ class ClientCommand(click.Command):
             raise self.failure(error.format_message()) from None
 
 
-class ClientGroup(click.Group):
+class ClientGroup(SuggestingGroup):
     """A group of commands whose bad flags and unknown commands are one line and exit code 1, as with a command."""
 
     command_class = ClientCommand

@@ -21,17 +21,18 @@ class ClusterOptions(Protocol):
 
 
 Options = TypeVar("Options", bound=ClusterOptions)
+T = TypeVar("T")
 
 
-def run_on_cluster(action: Callable[[Cluster, Options], Awaitable[None]], options: Options, *, client_id: str) -> None:
-    """A command that does one thing with one cluster, to its end."""
+def run_on_cluster(action: Callable[[Cluster, Options], Awaitable[T]], options: Options, *, client_id: str) -> T:
+    """A command that does one thing with one cluster, to its end; what the action returns."""
     properties = read_client_properties(options.command_config)
 
-    async def work() -> None:
+    async def work() -> T:
         async with open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster:
-            await action(cluster, options)
+            return await action(cluster, options)
 
-    run(work)
+    return run(work)
 
 
 def read_client_properties(path: Path | None) -> dict[str, str]:

@@ -31,7 +31,7 @@ from .interrupt import run_until_signal
 from .line_reader import InvalidLine
 from .output import warn
 from .record_format import RecordFormat
-from .topic_actions import topic_filter
+from .topic_filter import topic_filter
 
 RECORDS_PER_WRITE = 5_000
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from .suggestions import SuggestingGroup
 
-class LazyGroup(click.Group):
+
+class LazyGroup(SuggestingGroup):
     """A group. modules: the beginning of their names. summaries: by command, so that a list of them imports nothing."""
 
     def __init__(self, *args: Any, modules: str, summaries: Mapping[str, str], **options: Any) -> None:

@@ -6,32 +6,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .command import CommandFailed, exactly_one, key_values, reject
+from .topic_filter import topic_filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOptions:
-    """A field per flag."""
+    """A field per flag, of both forms. names: topics by their exact names, where no expression names them."""
 
     bootstrap_server: str
     command_config: Path | None
-    create: bool
-    list_: bool
-    describe: bool
-    alter: bool
-    delete: bool
-    topic: str | None
-    partitions: int | None
-    replication_factor: int | None
-    replica_assignment: str | None
-    configs: tuple[str, ...]
-    if_not_exists: bool
-    if_exists: bool
-    exclude_internal: bool
-    under_replicated_partitions: bool
-    unavailable_partitions: bool
-    under_min_isr_partitions: bool
-    at_min_isr_partitions: bool
-    topics_with_overrides: bool
+    create: bool = False
+    list_: bool = False
+    describe: bool = False
+    alter: bool = False
+    delete: bool = False
+    names: tuple[str, ...] = ()
+    topic: str | None = None
+    partitions: int | None = None
+    replication_factor: int | None = None
+    replica_assignment: str | None = None
+    configs: tuple[str, ...] = ()
+    deleted_configs: tuple[str, ...] = ()
+    if_not_exists: bool = False
+    if_exists: bool = False
+    exclude_internal: bool = False
+    under_replicated_partitions: bool = False
+    unavailable_partitions: bool = False
+    under_min_isr_partitions: bool = False
+    at_min_isr_partitions: bool = False
+    topics_with_overrides: bool = False
+    as_json: bool = False
+    internal: bool = False
+    yes: bool = False
 
     @property
     def assignment(self) -> list[list[int]]:
@@ -52,6 +58,17 @@ class TopicOptions:
         )
 
 
+def check_words(options: TopicOptions) -> None:
+    """Raises CommandFailed where the options of a word do not fit each other."""
+    if options.names and options.topic is not None:
+        raise CommandFailed("Names and --topic are two ways to say which topics: give one")
+    both = sorted(set(options.overrides) & set(options.deleted_configs))
+    if both:
+        raise CommandFailed(f"{', '.join(both)} cannot be set and deleted at once")
+    topic_filter(options.topic)
+    _ = options.assignment
+
+
 def action_of(options: TopicOptions) -> str:
     """The one action that was asked for, once the other flags fit it. Raises CommandFailed."""
     action = exactly_one(
@@ -67,7 +84,7 @@ def action_of(options: TopicOptions) -> str:
         raise CommandFailed(f"{action} needs --topic")
     _reject_foreign_flags(action, options)
     if action == "--create":
-        _check_create(options)
+        check_create(options)
     if action == "--alter" and options.partitions is None:
         raise CommandFailed("--alter needs --partitions")
     if options.replica_assignment is not None:
@@ -89,12 +106,16 @@ def _reject_foreign_flags(action: str, options: TopicOptions) -> None:
     if action != "--describe" and (options.filters_partitions or options.topics_with_overrides):
         raise CommandFailed("Partitions and topics are filtered with --describe only")
     if action not in ("--list", "--describe"):
-        reject({"--exclude-internal": options.exclude_internal}, "can be used with --list and --describe only")
+        shown = {"--exclude-internal": options.exclude_internal, "--json": options.as_json}
+        reject(shown, "can be used with --list and --describe only")
+    if action != "--delete":
+        reject({"--internal": options.internal, "--yes": options.yes}, "can be used with --delete only")
     if action not in ("--alter", "--delete", "--describe"):
         reject({"--if-exists": options.if_exists}, "can be used with --alter, --delete and --describe only")
 
 
-def _check_create(options: TopicOptions) -> None:
+def check_create(options: TopicOptions) -> None:
+    """Raises CommandFailed."""
     if options.replica_assignment is not None:
         numbers = {"--partitions": options.partitions, "--replication-factor": options.replication_factor}
         reject(numbers, "and --replica-assignment exclude each other")

@@ -1,26 +1,43 @@
-"""`pykbroker topics`: the flags, texts and columns of `kafka-topics`."""
+"""`pykbroker topics`: in words, or with the flags, texts and columns of `kafka-topics`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from . import topic_actions
-from .command import ClientCommand, bootstrap_options
+from . import topic_actions, topic_deletion
+from .command import CommandFailed, bootstrap_options, reject
+from .confirmation import yes_option
 from .connect import run_on_cluster
-from .topic_options import TopicOptions, action_of
+from .entries import json_option
+from .topic_options import TopicOptions, action_of, check_create, check_words
+from .two_forms import TwoForms
 
+if TYPE_CHECKING:
+    from pykbroker.client.cluster import Cluster
+
+T = TypeVar("T")
+
+CLIENT_ID = "topics"
 _ACTIONS = {
-    "--list": topic_actions.list_all,
+    "--list": topic_actions.list_names,
     "--describe": topic_actions.describe,
     "--create": topic_actions.create,
     "--alter": topic_actions.alter,
-    "--delete": topic_actions.delete,
+    "--delete": topic_deletion.delete,
 }
+_names = click.argument("names", nargs=-1, metavar="[NAME …]")
+_pattern = click.option("--topic", metavar="REGEX", help="Topics whose whole names match.")
+_internal = click.option("--internal", is_flag=True, help="Internal topics, too; by their names.")
+_partitions = click.option("--partitions", type=int, metavar="N", help="How many. Default: the broker's.")
+_assignment = click.option(
+    "--replica-assignment", metavar="B:B,B:B", help="Broker ids for each partition, in place of the numbers."
+)
 
 
-@click.command("topics", cls=ClientCommand)
+@click.group("topics", cls=TwoForms, like="kafka-topics")
 @bootstrap_options
 @click.option("--create", is_flag=True, help="Create a new topic.")
 @click.option("--list", "list_", is_flag=True, help="List all available topics.")
@@ -40,7 +57,93 @@ _ACTIONS = {
 @click.option("--under-min-isr-partitions", is_flag=True, help="With --describe: only these partitions.")
 @click.option("--at-min-isr-partitions", is_flag=True, help="With --describe: only these partitions.")
 @click.option("--topics-with-overrides", is_flag=True, help="With --describe: only topics with own configs.")
+@click.option("--internal", is_flag=True, help="With --delete: internal topics, too; by their names.")
+@yes_option
+@json_option
 def command(**flags: Any) -> None:
     """Create, list, describe, alter and delete topics."""
     options = TopicOptions(**flags)
-    run_on_cluster(_ACTIONS[action_of(options)], options, client_id="topics")
+    run_on_cluster(_ACTIONS[action_of(options)], options, client_id=CLIENT_ID)
+
+
+def _run(action: Callable[[Cluster, TopicOptions], Awaitable[T]], options: TopicOptions) -> T:
+    check_words(options)
+    return run_on_cluster(action, options, client_id=CLIENT_ID)
+
+
+@command.command("list")
+@bootstrap_options
+@_names
+@_pattern
+@click.option("--internal", is_flag=True, help="Internal topics, too.")
+@click.option("--under-replicated", "under_replicated_partitions", is_flag=True, help="Replicas are not in sync.")
+@click.option("--unavailable", "unavailable_partitions", is_flag=True, help="Without a leader.")
+@click.option("--under-min-isr", "under_min_isr_partitions", is_flag=True, help="Fewer than min.insync.replicas.")
+@json_option
+def list_(internal: bool, **flags: Any) -> None:
+    """List topics; or those that have partitions of some kind, with exit code 1 where there are any."""
+    options = TopicOptions(**flags, internal=internal, exclude_internal=not internal and not flags["names"])
+    if _run(topic_actions.list_all, options) and options.filters_partitions:
+        raise SystemExit(1)
+
+
+@command.command("describe")
+@bootstrap_options
+@_names
+@_pattern
+@click.option("--under-replicated", "under_replicated_partitions", is_flag=True, help="Only these partitions.")
+@click.option("--unavailable", "unavailable_partitions", is_flag=True, help="Only partitions without a leader.")
+@click.option("--under-min-isr", "under_min_isr_partitions", is_flag=True, help="Only these partitions.")
+@click.option("--at-min-isr", "at_min_isr_partitions", is_flag=True, help="Only these partitions.")
+@json_option
+def describe(**flags: Any) -> None:
+    """Show partitions with their replicas, and the configs that a topic has of its own."""
+    _run(topic_actions.describe, TopicOptions(**flags))
+
+
+@command.command("create")
+@bootstrap_options
+@click.argument("names", nargs=-1, required=True, metavar="NAME …")
+@_partitions
+@click.option("--replication-factor", type=int, metavar="N", help="Replicas of each. Default: the broker's.")
+@_assignment
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
+@click.option("--if-not-exists", is_flag=True, help="An existing topic is no error.")
+def create(**flags: Any) -> None:
+    """Create topics."""
+    options = TopicOptions(**flags)
+    check_create(options)
+    _run(topic_actions.create, options)
+
+
+@command.command("alter")
+@bootstrap_options
+@click.argument("names", nargs=-1, required=True, metavar="NAME …")
+@click.option("--partitions", type=int, metavar="N", help="The new number, which is more than before.")
+@_assignment
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A config to set; may be repeated.")
+@click.option("--delete-config", "deleted_configs", multiple=True, metavar="KEY", help="One that is the default again.")
+@click.option("--if-exists", is_flag=True, help="A missing topic is no error.")
+def alter(**flags: Any) -> None:
+    """Add partitions, and change configs."""
+    options = TopicOptions(**flags)
+    if options.partitions is None:
+        reject({"--replica-assignment": options.replica_assignment}, "needs --partitions")
+        if not options.configs and not options.deleted_configs:
+            raise CommandFailed("Say what to alter: --partitions, --config or --delete-config")
+    _run(topic_actions.alter, options)
+
+
+@command.command("delete")
+@bootstrap_options
+@_names
+@_pattern
+@_internal
+@click.option("--if-exists", is_flag=True, help="A missing topic is no error.")
+@yes_option
+def delete(**flags: Any) -> None:
+    """Delete topics with their records."""
+    options = TopicOptions(**flags)
+    if not options.names and options.topic is None:
+        raise CommandFailed("Say which topics: their names, or --topic with a regular expression")
+    _run(topic_deletion.delete, options)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from pykbroker.cli.config_options import parse_pairs
 from pykbroker.cli.main import main
-from pykbroker.cli.topic_actions import topic_filter
+from pykbroker.cli.topic_filter import topic_filter
 from pykbroker.cli.topic_options import parse_assignment
 
 NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
@@ -19,6 +19,22 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
     [
         ("topics", "Command must include exactly one action: --list, --describe, --create, --alter or --delete"),
         ("topics --list --create", "Command must include exactly one action"),
+        ("topics lst", "No such command 'lst'. Did you mean 'list'?"),
+        ("topics frobnicate", "No such command 'frobnicate'.\n"),
+        ("topics --create list", "--create and the word 'list' are two ways to say what to do: give one"),
+        ("topics list --create", "No such option '--create'"),
+        ("topics list a --topic b", "Names and --topic are two ways to say which topics: give one"),
+        ("topics create", "Missing argument 'NAME …'"),
+        ("topics create t --partitions 0", "The partitions must be greater than 0"),
+        ("topics create t --config k", "--config expects key=value, not 'k'"),
+        ("topics alter t", "Say what to alter: --partitions, --config or --delete-config"),
+        ("topics alter t --replica-assignment 1:2", "--replica-assignment needs --partitions"),
+        ("topics alter t --partitions 2 --config k", "--config expects key=value, not 'k'"),
+        ("topics alter t --config k=1 --delete-config k", "k cannot be set and deleted at once"),
+        ("topics delete", "Say which topics: their names, or --topic with a regular expression"),
+        ("topics --list --yes", "--yes can be used with --delete only"),
+        ("topics --list --internal", "--internal can be used with --delete only"),
+        ("topics --delete --topic t --json", "--json can be used with --list and --describe only"),
         ("topics --create", "--create needs --topic"),
         ("topics --create --topic t --partitions x", "'x' is not a valid integer"),
         ("topics --create --topic t --partitions 0", "The partitions must be greater than 0"),
@@ -34,7 +50,7 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
         ("topics --list --topic (", "'(' is no regular expression"),
         ("topics --delete --topic t --under-replicated-partitions", "filtered with --describe only"),
         ("topics --frobnicate", "No such option '--frobnicate'"),
-        ("topics --list extra", "unexpected extra argument"),
+        ("topics --list extra", "No such command 'extra'"),
         ("produce", "Missing option '--topic'"),
         ("produce --topic t --acks 2", "acks must be one of all, -1, 0, 1, not '2'"),
         ("produce --topic t --compression-codec lzma", "must be one of none, gzip, snappy, lz4, zstd, not 'lzma'"),

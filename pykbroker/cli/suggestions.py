@@ -1,0 +1,36 @@
+"""Groups of commands that know what a misspelled command was meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import click
+
+_MOST_SUGGESTIONS: Final = 3
+_LONGEST_NAME: Final = 60
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error: ` Did you mean 'topics'?`; empty where nothing known is like the name."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    name = name[:_LONGEST_NAME].lower()
+    parts = [each for each in names if len(each) > 2 and name and (each in name or name in each)]
+    similar = get_close_matches(name, names, _MOST_SUGGESTIONS) or parts[:_MOST_SUGGESTIONS]
+    if not similar:
+        return ""
+    return f" Did you mean {' or '.join(repr(each) for each in similar)}?"
+
+
+class SuggestingGroup(click.Group):
+    """A group whose unknown commands are answered with those that are spelled alike."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command '{name[:_LONGEST_NAME]}'.{did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
