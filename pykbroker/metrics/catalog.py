@@ -252,7 +252,7 @@ def _of_cluster() -> list[Metric]:
             "kafka_server_kafkaserver_brokerstate",
             (),
             "kafka.server:type=KafkaServer,name=BrokerState",
-            "1 while the broker starts, 3 while it runs, 6 while it shuts down",
+            "1 while the node starts, 3 while it runs, 6 while it shuts down",
         ),
     ]
 
@@ -269,8 +269,8 @@ def _of_process() -> list[Metric]:
         _counter("pykbroker_loop_holds", (), "", "Steps of a task that held the event loop for longer than 100 ms"),
         _gauge("pykbroker_loop_longest_hold_ms", (), "", "Longest step of a task on the event loop, in ms of CPU"),
         _counter("pykbroker_gc_seconds", (), "", "CPU of the garbage collector on the event loop"),
-        _gauge("pykbroker_memory_bytes", memory, "", "Memory in use for requests and answers of connections"),
-        _gauge("pykbroker_memory_limit_bytes", memory, "", "Memory that requests and answers may use"),
+        _gauge("pykbroker_memory_bytes", memory, "", "Memory in use, by what it is for and by kind of listener"),
+        _gauge("pykbroker_memory_limit_bytes", memory, "", "Memory that may be used for that"),
         _gauge("pykbroker_build_info", ("version", "node_id", "cluster_id"), "", "1, with the version of this node"),
         _gauge("pykbroker_left_out", ("what",), "", "Partitions, topics or groups too many to be shown one by one"),
         _gauge("pykbroker_scrape_seconds", (), "", "Time that reading the values of this scrape took"),

@@ -35,6 +35,9 @@ async def read_broker(role: BrokerRole, readings: Readings, turn: Turn) -> None:
     add("kafka_server_replicamanager_offlinereplicacount", replicas.offline_count)
     offline = sum(each is None for each in replicas.log_directories().values())
     add("kafka_log_logmanager_offlinelogdirectorycount", offline)
+    waiting = role.broker.groups.waiting_members
+    add("pykbroker_memory_bytes", waiting.held_bytes, "waiting members", "client")
+    add("pykbroker_memory_limit_bytes", waiting.limit_bytes, "waiting members", "client")
     add("kafka_server_fetchsessioncache_numincrementalfetchsessions", len(role.broker.fetch_sessions))
     readings.add_histogram("kafka_log_logflushstats_logflushrateandtimems", replicas.flush_times)
     await turn.took()

@@ -79,6 +79,8 @@ class WebServer:
             await serve(bounded)
         except ImportError as missing:
             _log.error("nothing is served at http://%s/: %s", self.address, missing)
+        except Exception:
+            _log.exception("nothing is served at http://%s/", self.address)
         finally:
             self._connections.discard(bounded)
             bounded.close()

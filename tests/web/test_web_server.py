@@ -70,6 +70,24 @@ def test_a_package_that_cannot_be_imported_ends_the_connection_alone(
     assert "pykbroker.no_such_module" in caplog.text
 
 
+def test_an_application_that_cannot_be_made_ends_the_connection_alone(
+    loop: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    def application(nursery: trio.Nursery) -> Any:
+        raise KeyError("a fault in making it")
+
+    server = WebServer(listen(WebAddress("127.0.0.1", 0)), application)
+
+    async def run() -> None:
+        await loop.nursery.start(server.run)
+
+    loop.call(run)
+    for _ in range(2):
+        with closing(connect(server)) as client:
+            assert client.recv(100) == b""
+    assert "a fault in making it" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
