@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from pykbroker.config import BrokerConfig
 from pykbroker.config.own_keys import CONSOLE_HOSTS, CONSOLE_LISTENER, METRICS_LISTENER
 from pykbroker.web.address import WebAddress, parse_address
-from pykbroker.web.sockets import listen, listen_at_first_free
+from pykbroker.web.sockets import address_of, listen, listen_at_first_free
 
 from .command import CommandFailed
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pykbroker.server.node.node import Node, NodeReady
     from pykbroker.server.runtime.loop_monitor import LoopMonitor
     from pykbroker.web.callers import KnownNames
-    from pykbroker.web.server import WebServer
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,15 @@ _FOR_CONSOLE: Final = "starlette"
 _FOR_METRICS: Final = "prometheus_client"
 
 
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """A socket that listens, and what is served there."""
+
+    socket: socket.socket
+    site: Callable[[trio.Nursery], ASGIApp]
+    imports: Sequence[str]
+
+
 class StartWeb:
     """The web listeners of a start. Raises CommandFailed for one that was given and cannot be, ConfigurationError.
 
@@ -51,7 +60,7 @@ class StartWeb:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
-        self._servers: list[WebServer] = []
+        self._listening: list[_Listening] = []
         self._node: Node | None = None
         self._ready: NodeReady | None = None
         self._lines: list[str] = []
@@ -70,21 +79,23 @@ class StartWeb:
                 self._add_console(_given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console))
             if metrics is not None:
                 self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site, ())
-                self._lines.append(f"metrics and health at http://{self._servers[-1].address}/")
+                self._lines.append(f"metrics and health at http://{address_of(self._listening[-1].socket)}/")
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Close the sockets, of a node that did not come so far as to serve, too."""
-        for server in self._servers:
-            server.close()
+        for each in self._listening:
+            each.socket.close()
 
     async def serve(self, nursery: trio.Nursery, node: Node) -> None:
         """Serve in `nursery` until that is cancelled. The node may start later: until then it is not ready."""
+        from pykbroker.web.server import WebServer  # behind signals that are heard: Trio takes a while to import
+
         self._node = node
-        for server in self._servers:
-            await nursery.start(server.run)
+        for each in self._listening:
+            await nursery.start(WebServer(each.socket, each.site, each.imports).run)
 
     def node_serves(self, ready: NodeReady) -> None:
         """Tell the log where, and have the console from now on."""
@@ -96,17 +107,15 @@ class StartWeb:
         if listening is None:
             return
         self._add(listening, self._console_site, [_CONSOLE] if self.has_console else [])
-        self.address = str(self._servers[-1].address)
+        self.address = str(address_of(listening))
         what = "the console, metrics and health" if self.has_console else "metrics and health"
         self._lines.append(f"{what} at http://{self.address}/")
 
     def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp], imports: Sequence[str]) -> None:
-        from pykbroker.web.server import WebServer
-
         modules = ["pykbroker.web.site", "pykbroker.web.health", *imports]
         if self._has_metrics:
             modules.append("pykbroker.metrics.page")
-        self._servers.append(WebServer(listening, site, modules))
+        self._listening.append(_Listening(listening, site, modules))
 
     def _courtesy(self, address: WebAddress) -> socket.socket | None:
         """Return a socket at the default address or behind it; None, and a line for the log, where there is none."""

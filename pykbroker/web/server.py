@@ -51,10 +51,6 @@ class WebServer:
         self._beginning = trio.Lock()
         self._serve: Callable[[BoundedStream], Awaitable[None]] | None = None
 
-    def close(self) -> None:
-        """Close the socket, of a server that does not run, too."""
-        self._socket.close()
-
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; started with `HOST:PORT`. Requests in hand end with it."""
         async with trio.open_nursery() as nursery:
