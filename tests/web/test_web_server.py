@@ -107,7 +107,9 @@ def test_a_malformed_request_ends_its_connection_alone(serve: Serve, sent: bytes
             client.sendall(sent)
             client.shutdown(socket.SHUT_WR)
         answer = _all(client)
-        assert answer.partition(b"\r\n")[0].split()[1:2] == [status]
+        found = answer.partition(b"\r\n")[0].split()[1:2]
+        # What the server has not read resets the connection, and perhaps the client does not get the answer.
+        assert found == [status] or (found == [] and len(sent) > MOST_HEAD_BYTES)
     assert ask(server, "/") == (200, b"hello\n")
 
 
