@@ -59,6 +59,11 @@ def _chromium_is_missing() -> str | None:
     return f"needs {' and '.join(missing)} (Debian packages chromium and chromium-driver)" if missing else None
 
 
+@functools.cache
+def _promtool_is_missing() -> str | None:
+    return None if shutil.which("promtool") else "needs promtool (Debian package prometheus)"
+
+
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "java": functools.cache(why_there_is_no_kafka),
     "jdk": functools.cache(why_there_is_no_harness),
@@ -67,6 +72,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "openssl": _openssl_is_missing,
     "tshark": _tshark_is_missing,
     "chromium": _chromium_is_missing,
+    "promtool": _promtool_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),

@@ -19,6 +19,7 @@ from benchmarks import (
     clusters,
     flushes,
     journal,
+    metrics,
     moved_suites,
     rebalances,
     security,
@@ -59,6 +60,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "test suites": Scene(
         {"in-process broker": suites.in_process_broker, "100 tests": suites.hundred_tests}, suites.AS_IT_COMES
     ),
+    "metrics": Scene({"metrics scraped each second": metrics.scraped_produce, "idle, visited": metrics.idle}),
     "journal": Scene({"journal on": journal.journal_cost}, is_started=False),
     "forks": Scene({"forks of 1 GB": suites.forks_of_a_gigabyte}),
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),

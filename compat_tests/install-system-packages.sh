@@ -24,6 +24,7 @@ for name in "$@"; do
             javac) package=openjdk-17-jdk-headless without="Apache Kafka's own tests" ;;
             chromedriver) package=chromium-driver without="the tests of the console in a browser" ;;
             chromium) package=$name without="the tests of the console in a browser" ;;
+            promtool) package=prometheus without="the tests that use $name" ;;
             ip) package=iproute2 without="the tests that use $name" ;;
             *) package=$name without="the tests that use $name" ;;
         esac

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.config import BrokerConfig, ConfigKey, ConfigurationError, broker_keys, topic_keys
+from pykbroker.config import BrokerConfig, ConfigKey, ConfigurationError, broker_keys, own_keys, topic_keys
 
 BROKER = {
     "process.roles": "broker",
@@ -351,3 +351,16 @@ def test_a_start_without_a_file_does_not_load_the_properties_library() -> None:
         "sys.exit('javaproperties' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_pykbrokers_own_keys_are_known_and_have_an_effect() -> None:
+    config = BrokerConfig(
+        {"metrics.listener": " 127.0.0.1:9481 ", "metrics.partitions.max": "7", "console.hosts": "a, b"}
+    )
+    assert (config.unknown_keys, config.without_effect) == ([], [])
+    assert config.int("metrics.partitions.max") == 7
+    assert config.list("console.hosts") == ["a", "b"]
+    assert config.str("console.listener") == "127.0.0.1:9480"
+    assert not own_keys().keys() & broker_keys().keys()
+    with pytest.raises(ConfigurationError, match=r"metrics\.partitions\.max"):
+        BrokerConfig({"metrics.partitions.max": "-1"})

@@ -9,7 +9,7 @@ request and makes the response, as Kafka's `KafkaApis.handleFetchRequest`; the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pykbroker.protocol.errors import ErrorCode
@@ -28,6 +28,7 @@ from pykbroker.replication.fetch_session import MOST_PARTITIONS_OF_ONE, FetchAns
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.reads import FetchIsolation, FetchParams, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
+from pykbroker.replication.traffic import TopicTraffic
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import ConnectionState, RequestContext
@@ -56,12 +57,29 @@ _READ_COMMITTED = 1
 
 _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
+_NOT_FAILED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+"""Answers of a partition that Kafka does not count as failed reads."""
+
 # Shared by all answers: making them costs more than the rest of a partition's answer. None is ever changed.
 _NO_DIVERGENCE = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
 _NO_SNAPSHOT = SnapshotId()
 
 # To get a member from its enumeration takes Python 3.11 as long as a call.
+_NONE: Final = ErrorCode.NONE
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
@@ -110,6 +128,7 @@ async def _read(
     answers = await delayed.answers(session)
     if is_follower:
         await reads.note_sent(answers)
+        _count(broker.partitions.traffic.topics, answers, is_follower=True)
     else:
         if client is not None:
             client.answered(answers, broker.clock.monotonic_ms())
@@ -117,6 +136,7 @@ async def _read(
             if client is not None:
                 client.throttled_until_ms = broker.clock.monotonic_ms() + meter.throttle_ms
             return await _response(context, session.throttled())
+        _count(broker.partitions.traffic.topics, answers, is_follower=False)
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
     return await _response(context, answer)
 
@@ -157,6 +177,20 @@ def _meter(context: RequestContext[Broker]) -> RequestMeter | None:
     """Return the meter that is open for this request; None where no quota was set when it came."""
     meter = context.connection.meter
     return meter if meter is not None and meter.is_open else None
+
+
+def _count(traffic: Mapping[str, TopicTraffic], answers: PartitionAnswers, *, is_follower: bool) -> None:
+    """Count what is sent of each topic, and what has failed for no fault of the client."""
+    for cached, data in answers:
+        is_read = data.error_code is _NONE
+        if (is_read and not data.records_size) or (of_topic := traffic.get(cached.topic or "")) is None:
+            continue
+        if not is_read:
+            of_topic.failed_fetch += data.error_code not in _NOT_FAILED
+        elif is_follower:
+            of_topic.replication_bytes_out += data.records_size
+        else:
+            of_topic.bytes_out += data.records_size
 
 
 def _size_bytes(answers: PartitionAnswers) -> int:

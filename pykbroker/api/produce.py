@@ -60,6 +60,19 @@ _TRANSACTIONAL = 0x10
 # To get a member from its enumeration takes Python 3.11 as long as a call.
 _NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+_NOT_FAILED: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Refusals that Kafka does not count as failed appends: the client is wrong, or the disk."""
+
 _NO_LEADER = LeaderIdAndEpoch()
 _STEPS_OF_APPEND = 20
 _STEPS_OF_LEADER = 4
@@ -295,6 +308,9 @@ class _Appends:
 
     def _refused(self, partition: Partition, error: ApiError) -> PartitionProduceResponse:
         """An error with a message is about the records, and the answer says where the log begins."""
+        partition.traffic.produce_requests += 1
+        if error.code not in _NOT_FAILED:
+            partition.traffic.failed_produce += 1
         answer = _failed(partition.index, error.code, error.message)
         if error.message is not None:
             answer.log_start_offset = partition.log.log_start_offset

@@ -256,7 +256,7 @@ async def _serve_until_stopped(start: Start, stop: StopRequests) -> None:
                 _announce(start, ready, ctl)
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
                 nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())
-                with logging_holds(SystemClock()), quick_switches():
+                with logging_holds(SystemClock()) as start.web.monitor, quick_switches():
                     await node.stopped.wait()
             gc.freeze()  # what is left goes with the process; its last passes would take most of a second
             nursery.cancel_scope.cancel()

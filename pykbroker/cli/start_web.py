@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.config.console import check_console
 from pykbroker.config.own_keys import CONSOLE_HOSTS, CONSOLE_LISTENER, METRICS_LISTENER
 from pykbroker.web.address import WebAddress, parse_address
-from pykbroker.web.sockets import listen, listen_at_first_free
+from pykbroker.web.sockets import address_of, listen, listen_at_first_free
 
 from .command import CommandFailed
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from pykbroker.server.node.node import Node, NodeReady
+    from pykbroker.server.runtime.loop_monitor import LoopMonitor
     from pykbroker.web.callers import KnownNames
-    from pykbroker.web.server import WebServer
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,16 @@ _INSTALL: Final = "pip install 'pykbroker[console,metrics]'"
 _CONSOLE: Final = "pykbroker.console"
 _FOR_ALL: Final = "hypercorn"
 _FOR_CONSOLE: Final = "starlette"
+_FOR_METRICS: Final = "prometheus_client"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """A socket that listens, and what is served there."""
+
+    socket: socket.socket
+    site: Callable[[trio.Nursery], ASGIApp]
+    imports: Sequence[str]
 
 
 class StartWeb:
@@ -50,10 +61,13 @@ class StartWeb:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
-        self._servers: list[WebServer] = []
+        self._listening: list[_Listening] = []
         self._node: Node | None = None
         self._ready: NodeReady | None = None
         self._lines: list[str] = []
+        self.monitor: LoopMonitor | None = None
+        """To be set when the loop is watched."""
+        self._has_metrics = _is_there(_FOR_METRICS)
         self.address: str | None = None
         is_broker = "broker" in config.roles
         self.has_console = is_broker and _is_there(_FOR_CONSOLE) and _is_there(_CONSOLE)
@@ -64,11 +78,11 @@ class StartWeb:
         try:
             if console is not None:
                 is_given = CONSOLE_LISTENER in config.originals
-                needs = [_FOR_ALL, *([_FOR_CONSOLE] if is_broker else [])]
+                needs = [_FOR_ALL, _FOR_METRICS, *([_FOR_CONSOLE] if is_broker else [])]
                 self._add_console(_given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console))
             if metrics is not None:
-                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL]), self._metrics_site, ())
-                self._lines.append(f"metrics and health at http://{self._servers[-1].address}/")
+                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site, ())
+                self._lines.append(f"metrics and health at http://{address_of(self._listening[-1].socket)}/")
         except BaseException:
             self.close()
             raise
@@ -80,14 +94,16 @@ class StartWeb:
 
     def close(self) -> None:
         """Close the sockets, of a node that did not come so far as to serve, too."""
-        for server in self._servers:
-            server.close()
+        for each in self._listening:
+            each.socket.close()
 
     async def serve(self, nursery: trio.Nursery, node: Node) -> None:
         """Serve in `nursery` until that is cancelled. The node may start later: until then it is not ready."""
+        from pykbroker.web.server import WebServer  # behind signals that are heard: Trio takes a while to import
+
         self._node = node
-        for server in self._servers:
-            await nursery.start(server.run)
+        for each in self._listening:
+            await nursery.start(WebServer(each.socket, each.site, each.imports).run)
 
     def node_serves(self, ready: NodeReady) -> None:
         """Tell the log where, and have the console from now on."""
@@ -99,14 +115,15 @@ class StartWeb:
         if listening is None:
             return
         self._add(listening, self._console_site, [_CONSOLE] if self.has_console else [])
-        self.address = str(self._servers[-1].address)
+        self.address = str(address_of(listening))
         what = "the console, metrics and health" if self.has_console else "metrics and health"
         self._lines.append(f"{what} at http://{self.address}/")
 
     def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp], imports: Sequence[str]) -> None:
-        from pykbroker.web.server import WebServer
-
-        self._servers.append(WebServer(listening, site, ["pykbroker.web.site", "pykbroker.web.health", *imports]))
+        modules = ["pykbroker.web.site", "pykbroker.web.health", *imports]
+        if self._has_metrics:
+            modules.append("pykbroker.metrics.page")
+        self._listening.append(_Listening(listening, site, modules))
 
     def _courtesy(self, address: WebAddress) -> socket.socket | None:
         """Return a socket at the default address or behind it; None, and a line for the log, where there is none."""
@@ -128,18 +145,31 @@ class StartWeb:
     def _metrics_site(self, nursery: trio.Nursery) -> ASGIApp:
         from pykbroker.web.site import Site
 
-        return Site(self._names(), self._pages())
+        return Site(self._names(), self._pages(nursery))
 
     def _console_site(self, nursery: trio.Nursery) -> ASGIApp:
         from pykbroker.web.site import Site
 
-        return Site(self._names(), self._pages(), self._console(nursery) if self.has_console else None)
+        return Site(self._names(), self._pages(nursery), self._console(nursery) if self.has_console else None)
 
-    def _pages(self) -> dict[str, ASGIApp]:
+    def _pages(self, nursery: trio.Nursery) -> dict[str, ASGIApp]:
         from pykbroker.web.health import health_pages
 
         assert self._node is not None
-        return health_pages(self._node)
+        return {"/metrics": self._metrics(self._node, nursery), **health_pages(self._node)}
+
+    def _metrics(self, node: Node, nursery: trio.Nursery) -> ASGIApp:
+        """Return the metrics, or what says that their package is missing."""
+        if self._has_metrics:
+            from pykbroker.metrics.page import metrics_page
+
+            return metrics_page(node, lambda: self.monitor, nursery)
+        from pykbroker.web.answers import answer_text
+
+        async def missing(scope: Scope, receive: Receive, send: Send) -> None:
+            await answer_text(send, 501, f"{_FOR_METRICS} is missing: pip install 'pykbroker[metrics]'")
+
+        return missing
 
     def _console(self, nursery: trio.Nursery) -> ASGIApp:
         """Return what makes the console at the first request behind the node's start."""

@@ -28,6 +28,8 @@ CHANGES_WITHOUT_LOGIN: Final = "console.allow.changes.without.login"
 CONSOLE_CLIENT: Final = "console.client."
 """The prefix of clients' properties for the console's connections to brokers."""
 
+OF_WEB_LISTENERS: Final = frozenset((CONSOLE_LISTENER, METRICS_LISTENER, CONSOLE_HOSTS))
+
 
 @cache
 def own_keys() -> dict[str, ConfigKey]:

@@ -31,6 +31,7 @@ from .reads import (
     ListedOffset,
     OffsetSpec,
 )
+from .traffic import TopicTraffic
 
 NO_LEADER = -1
 ACKS_ALL = -1
@@ -114,6 +115,8 @@ class Partition:
         self.in_sync = InSyncReplicas(local_id, isr_rules.brokers, isr_rules.lag_time_max_ms)
         self._isr_rules = isr_rules
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
+        self.traffic = TopicTraffic()
+        """Of the topic: whoever hosts partitions has one for all of a topic."""
         self.watchers: dict[PartitionWatcher, None] = {}
         """The watchers are in order of their arrival, so that they wake in that order."""
 
@@ -199,6 +202,10 @@ class Partition:
         if self.leader != self.local_id or (required_acks == ACKS_ALL and self.is_under_min_isr):
             raise ApiError(self.append_refusal(required_acks))
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin, checked=checked)
+        traffic = self.traffic
+        traffic.produce_requests += 1
+        traffic.bytes_in += len(records)
+        traffic.messages_in += result.last_offset - result.first_offset + 1
         self._maybe_increment_high_watermark()
         if self.watchers:
             self.notify()
@@ -226,6 +233,11 @@ class Partition:
     def is_under_min_isr(self) -> bool:
         in_sync = len(self.in_sync.committed)
         return in_sync < len(self.replicas) and in_sync < self.log.config.min_insync_replicas
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        """Return whether just as many are in sync as acks=all wants: all of them, where there are no more."""
+        return len(self.in_sync.committed) == min(len(self.replicas), self.log.config.min_insync_replicas)
 
     @property
     def is_under_replicated(self) -> bool:
@@ -444,7 +456,10 @@ class Partition:
 
         Raises `ApiError`, `FileError`. Who watches is told by `follow_watermarks`.
         """
-        return self.log.append_as_follower(records, max_leader_epoch=self.leader_epoch)
+        result = self.log.append_as_follower(records, max_leader_epoch=self.leader_epoch)
+        if result is not None:
+            self.traffic.replication_bytes_in += len(records)
+        return result
 
     def follow_watermarks(self, high_watermark: int, log_start_offset: int) -> bool:
         """Take over the leader's watermarks, and return whether they are news: a new leader may know less."""

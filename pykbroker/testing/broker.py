@@ -228,7 +228,10 @@ def number_of(at: RecordedRequest | int | None) -> int | None:
 
 def texts(config: Config) -> dict[str, str]:
     """Return the configuration as a properties file has it. Raises ConfigurationError for a key that nobody knows."""
-    known = {*kafka_config.broker_keys(), authorizer.SUPER_USERS, authorizer.ALLOW_EVERYONE}
+    from pykbroker.config.own_keys import OF_WEB_LISTENERS
+
+    own = set(kafka_config.own_keys()) - OF_WEB_LISTENERS  # a broker in a test's process has none
+    known = {*kafka_config.broker_keys(), *own, authorizer.SUPER_USERS, authorizer.ALLOW_EVERYONE}
     for key in config:
         if key not in known and not kafka_config.is_of_a_listener(key):
             close = get_close_matches(key, known, n=1)

@@ -51,10 +51,6 @@ class WebServer:
         self._beginning = trio.Lock()
         self._serve: Callable[[BoundedStream], Awaitable[None]] | None = None
 
-    def close(self) -> None:
-        """Close the socket, of a server that does not run, too."""
-        self._socket.close()
-
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; started with `HOST:PORT`. Requests in hand end with it."""
         async with trio.open_nursery() as nursery:
@@ -79,6 +75,8 @@ class WebServer:
             await serve(bounded)
         except ImportError as missing:
             _log.error("nothing is served at http://%s/: %s", self.address, missing)
+        except Exception:
+            _log.exception("nothing is served at http://%s/", self.address)
         finally:
             self._connections.discard(bounded)
             bounded.close()

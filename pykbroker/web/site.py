@@ -26,8 +26,10 @@ class Site:
         self._otherwise = otherwise or self._nothing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
         if scope["type"] != "http":
-            return  # Hypercorn refuses a WebSocket that nobody accepts
+            return
         host = header(scope, b"host")
         if not self._names.has(host):
             await answer_text(send, 403, f"this node has no name {_shown(host_name(host or ''))}: see console.hosts")

@@ -285,7 +285,7 @@ def test_partitions_are_spread_over_several_log_directories(start: StartNode, tm
 
 
 def test_an_idle_connection_costs_little_memory(start: StartNode) -> None:
-    node = start("--ephemeral")
+    node = start("--ephemeral", "--override", "console.listener=")  # nobody else connects, and imports
     process = psutil.Process(node.process.pid)
     request = encode_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "c")
     before = process.memory_info().rss

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from pykbroker.cli import start
+from pykbroker.cli.start_web import StartWeb
 from pykbroker.cli.stop_requests import StopRequests
 from pykbroker.config import BrokerConfig
 from pykbroker.security.sasl.process_options import NO_OPTIONS
@@ -44,8 +45,17 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     before = gc.get_threshold()
     node = ShortLivedNode()
     monkeypatch.setattr(start, "make_node", lambda start_, on_loading: node)
-    config = BrokerConfig({})
-    started = start.Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
+    config = BrokerConfig({"console.listener": ""})
+    started = start.Start(
+        config,
+        NO_OPTIONS,
+        secure=None,
+        port_file=None,
+        is_ephemeral=False,
+        offer=None,
+        ctl=None,
+        web=StartWeb(config),
+    )
     trio.run(start._serve_until_stopped, started, StopRequests())
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before

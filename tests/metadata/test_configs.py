@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pykbroker.config import broker_keys
+from pykbroker.config import broker_keys, own_keys
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
     EffectiveConfig,
@@ -345,3 +345,14 @@ def test_a_groups_heartbeats_come_within_its_session() -> None:
     assert alter(cluster, GROUP, "g", (SESSION, SET, "6000"), (HEARTBEAT, SET, "5999")) == (0, None)
     error_code, message = alter(cluster, GROUP, "g", (HEARTBEAT, SET, "6000"))
     assert (error_code, message) == (40, f"{SESSION} must be greater than {HEARTBEAT}")
+
+
+def test_pykbrokers_own_keys_are_shown_where_the_properties_have_them_and_change_at_no_run_time() -> None:
+    cluster = one_node({"console.listener": "127.0.0.1:1"})
+    shown = {each.key.name: each for each in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+    own = [each for name, each in shown.items() if name in own_keys()]
+    assert [(each.key.name, each.value, each.source) for each in own] == [
+        ("console.listener", "127.0.0.1:1", ConfigSource.STATIC_BROKER_CONFIG)
+    ]
+    code, message = alter(cluster, BROKER, "1", ("metrics.listener", SET, "127.0.0.1:2"))
+    assert (code, message) == (42, "Cannot update these configs dynamically: [metrics.listener]")

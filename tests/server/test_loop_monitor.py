@@ -90,6 +90,20 @@ def test_the_share_of_the_garbage_collector_is_told() -> None:
     assert max(hold.collecting_ms - hold.cpu_ms for hold in holds) <= 0
 
 
+def test_rounds_of_the_loop_are_counted_by_how_long_they_were() -> None:
+    times_s = iter([100.0, 100.00005, 200.0, 200.02, 300.0, 300.3])
+    monitor = LoopMonitor(1000, lambda hold: None, wall_s=lambda: next(times_s))
+    monitor.after_io_wait(0)
+    monitor.before_io_wait(0)
+    assert (monitor.short_rounds, sum(monitor.rounds.counts)) == (1, 0)
+    assert monitor.short_rounds_s == pytest.approx(0.00005, rel=0.01)
+    for _ in range(2):
+        monitor.after_io_wait(0)
+        monitor.before_io_wait(0)
+    assert (monitor.short_rounds, sum(monitor.rounds.counts)) == (1, 2)
+    assert monitor.rounds.sum_ns == pytest.approx(320_000_000, rel=0.01)
+
+
 def test_a_collection_in_another_thread_is_not_the_loops() -> None:
     holds: list[Hold] = []
 

@@ -70,6 +70,24 @@ def test_a_package_that_cannot_be_imported_ends_the_connection_alone(
     assert "pykbroker.no_such_module" in caplog.text
 
 
+def test_an_application_that_cannot_be_made_ends_the_connection_alone(
+    loop: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    def application(nursery: trio.Nursery) -> Any:
+        raise KeyError("a fault in making it")
+
+    server = WebServer(listen(WebAddress("127.0.0.1", 0)), application)
+
+    async def run() -> None:
+        await loop.nursery.start(server.run)
+
+    loop.call(run)
+    for _ in range(2):
+        with closing(connect(server)) as client:
+            assert client.recv(100) == b""
+    assert "a fault in making it" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
@@ -85,11 +103,13 @@ def test_a_package_that_cannot_be_imported_ends_the_connection_alone(
 def test_a_malformed_request_ends_its_connection_alone(serve: Serve, sent: bytes, status: bytes) -> None:
     server = serve(greeting)
     with closing(connect(server)) as client:
-        with suppress(ConnectionError):  # the answer comes before all is read
+        with suppress(OSError):  # the answer comes before all is read, and with it the end
             client.sendall(sent)
-        client.shutdown(socket.SHUT_WR)
+            client.shutdown(socket.SHUT_WR)
         answer = _all(client)
-        assert answer.partition(b"\r\n")[0].split()[1:2] == [status]
+        found = answer.partition(b"\r\n")[0].split()[1:2]
+        # What the server has not read resets the connection, and perhaps the client does not get the answer.
+        assert found == [status] or (found == [] and len(sent) > MOST_HEAD_BYTES)
     assert ask(server, "/") == (200, b"hello\n")
 
 

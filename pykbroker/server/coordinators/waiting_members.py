@@ -20,11 +20,11 @@ class WaitingMembers:
     """The waiting members share a bound in bytes."""
 
     def __init__(self, limit_bytes: int = HELD_BYTES) -> None:
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self.held_bytes = 0
 
     def has_room(self, size: int) -> bool:
-        return size <= LARGE_FRAME_BYTES or self.held_bytes + size <= self._limit_bytes
+        return size <= LARGE_FRAME_BYTES or self.held_bytes + size <= self.limit_bytes
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:

@@ -8,6 +8,7 @@ wants on the disk is below the high watermark only after its flush (`Partition.m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 
@@ -16,6 +17,7 @@ import trio
 from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 
+from ..runtime.histogram import Histogram
 from ..runtime.threads import Threads
 
 _MOST_JOBS = 4
@@ -50,6 +52,8 @@ class LogFlushes:
         self._wanted: dict[Log, _Flush] = {}
         self._running: dict[Log, _Flush] = {}
         self._free_jobs = trio.Semaphore(_MOST_JOBS)
+        self.times = Histogram()
+        """How long flushes took, failed ones included."""
 
     async def flush(self, log: Log, end_offset: int) -> bool:
         """Tell whether everything that is below `end_offset` at the call is durable; else it cannot be now.
@@ -99,7 +103,9 @@ class LogFlushes:
             del self._wanted[log]
         self._running |= job
         try:
-            failures = await self._threads.run(_flush_all, list(job))
+            failures, times_ns = await self._threads.run(_flush_all, list(job))
+            for time_ns in times_ns:
+                self.times.record(time_ns)
             for log, failure in failures:
                 job[log].failure = failure
                 self._on_failure(log, failure)
@@ -112,11 +118,14 @@ class LogFlushes:
                 flush.done.set()
 
 
-def _flush_all(logs: Sequence[Log]) -> list[tuple[Log, FileError]]:
-    failures = []
+def _flush_all(logs: Sequence[Log]) -> tuple[list[tuple[Log, FileError]], list[int]]:
+    """Return what failed, and how long each flush took."""
+    failures, times_ns = [], []
     for log in logs:
+        began_ns = time.perf_counter_ns()
         try:
             log.flush()
         except FileError as failure:
             failures.append((log, failure))
-    return failures
+        times_ns.append(time.perf_counter_ns() - began_ns)
+    return failures, times_ns

@@ -32,6 +32,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from enum import Enum, auto
 from struct import Struct
+from time import perf_counter_ns
 from typing import Final, Protocol
 
 import trio
@@ -46,6 +47,7 @@ from .dispatch import NoErrorResponse
 from .handlers import CloseConnection, ConnectionState
 from .large_requests import SMALL_FRAME_BYTES
 from .receive_buffer import MalformedFrame, ReceiveBuffer
+from .request_metrics import RequestMetrics
 from .transport import Part, Transport
 
 _BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
@@ -109,6 +111,7 @@ class Connection:
         "_progress_seen",
         "_received_when_looked",
         "_refusals",
+        "_requests",
         "_served_when_looked",
         "_spared_looks",
         "_transport",
@@ -128,8 +131,10 @@ class Connection:
         buffer: ReceiveBuffer,
         refusals: RateLimitedLog,
         memory: ClientMemory,
+        requests: RequestMetrics | None = None,
     ) -> None:
         self._memory = memory
+        self._requests = requests or RequestMetrics()
         self._answer_bytes = 0
         self._came_alone = False
         self._spared_looks = 0
@@ -328,7 +333,10 @@ class Connection:
         if size <= SMALL_FRAME_BYTES or self._memory.is_short:
             frame = self._buffer.detach(frame)
         self._phase = _HANDLING
-        answer = await self._dispatcher.answer(frame, self.state)
+        state, began_ns, before = self.state, perf_counter_ns(), self.state.request
+        state.waited_ns = 0
+        answer = await self._dispatcher.answer(frame, state)
+        answered_ns = perf_counter_ns()
         self.served_requests += 1
         if answer is not None:
             in_memory = 0
@@ -341,10 +349,19 @@ class Connection:
             else:
                 await self._send_large(answer, in_memory)
         self._phase = _RECEIVING
-        if self.state.throttle_ms:
+        request = state.request
+        if request is not None and request is not before:  # the gate of SASL has requests of its own
+            self._requests.answered(
+                request.api_key,
+                request.api_version,
+                size,
+                answered_ns - began_ns,
+                state.waited_ns,
+                perf_counter_ns() - answered_ns,
+            )
+        if state.throttle_ms:
             return await self._stay_muted()
         # Counted and not timed, so that a simulation can be played again.
-        request = self.state.request
         is_produce = request is None or request.api_key == _PRODUCE
         self._unyielded_bytes += _REQUEST_COST_BYTES + (size if is_produce else size * _UNPACKED_COST)
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others

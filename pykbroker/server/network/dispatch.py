@@ -34,6 +34,7 @@ from .large_requests import (
 )
 from .offer import Offer
 from .request_meter import RequestMeter, Timed
+from .request_metrics import RequestMetrics
 from .seeking_clients import QUESTIONS
 from .throttling import Throttling
 from .transport import Part
@@ -53,7 +54,7 @@ class Dispatcher(Generic[NodeT]):
 
     threads: unpack and pack what is large. disk_failed: is told of a file that could not be read, and of which an
     answer is made. numbers: shared by the listeners of a node. throttling: by quotas, where this kind of listener has
-    clients that may be throttled.
+    clients that may be throttled. requests: counts them with those of other listeners.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Dispatcher(Generic[NodeT]):
         disk_failed: Callable[[FileError], None],
         numbers: Iterator[int] | None = None,
         throttling: Throttling | None = None,
+        requests: RequestMetrics | None = None,
     ) -> None:
+        self._requests = requests or RequestMetrics()
         self._node = node
         self._throttling = throttling or Throttling(ClientQuotas(QuotaWindows(), QuotaWindows()), SystemClock())
         self._quotas = self._throttling.quotas
@@ -187,6 +190,7 @@ class Dispatcher(Generic[NodeT]):
                 meter.settle(header.api_key, request, response)
             if response is None:
                 return None
+            self._requests.note_errors(header.api_key, response)
             packed = header.correlation_id, response, header.api_version
             if context.turn.is_long or context.admission is not None:
                 return await self._packing.run(_encode_response, *packed)
@@ -197,6 +201,7 @@ class Dispatcher(Generic[NodeT]):
             name, version = handler.request_type.__name__, header.api_version
             _log.exception("%s version %d of client %s failed", name, version, printable(header.client_id))
             answer = _unknown_server_error(header.api_key)
+            self._requests.note_error(header.api_key, ErrorCode.UNKNOWN_SERVER_ERROR)
             if answer is None:
                 raise NoErrorResponse from error
             return _encode_response(header.correlation_id, answer, version)

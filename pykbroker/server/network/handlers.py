@@ -103,6 +103,8 @@ class ConnectionState:
     """What is kept of the connection's fetches, where somebody may ask for it (`replicas.fetch_sightings`)."""
     meter: RequestMeter | None = None
     """Since any quota was set."""
+    waited_ns: int = 0
+    """For how long the request in hand, or the last one, has waited for replicas or for records."""
     throttle_ms: int = 0
     """The time for which nothing of the client is served behind the answer."""
 

@@ -12,12 +12,14 @@ import trio
 
 from ..runtime.log_lines import RateLimitedLog, printable
 from ..runtime.loop_monitor import REQUESTER
+from .client_memory import ClientMemory
 from .connection import Connection, FrameDispatcher
 from .connection_quotas import ConnectionQuotas
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
 from .reached_address import reached_address
 from .receive_buffer import BufferPool, ReceiveBuffer
+from .request_metrics import RequestMetrics
 from .sasl_gate import AUTHENTICATION_S, ListenerSasl
 from .seeking_clients import SeekingClients
 from .tls_transport import HandshakeFailed, TlsTransport
@@ -61,7 +63,7 @@ class Listener:
     tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
     clients authenticate; None where the listener asks nobody who he is. tells_reached: its clients are told the address
     of this node that they have reached, in the place of the one that is registered. seeking: notes who asks where to
-    go, and who comes; None for the listeners of controllers.
+    go, and who comes; None for the listeners of controllers. requests: counts them with those of other listeners.
     """
 
     def __init__(
@@ -78,8 +80,11 @@ class Listener:
         *,
         tells_reached: bool = False,
         seeking: SeekingClients | None = None,
+        requests: RequestMetrics | None = None,
     ) -> None:
         self.name = name
+        self.created_connections = self.closed_connections = self.refused_connections = 0
+        self._requests = requests or RequestMetrics()
         self._tls = tls
         self._acceptor = acceptor
         self._dispatcher = dispatcher
@@ -100,6 +105,16 @@ class Listener:
     @property
     def connection_count(self) -> int:
         return len(self._connections)
+
+    @property
+    def throttled_connections(self) -> int:
+        """Connections that wait to be closed, since their address came too fast."""
+        return self._held
+
+    @property
+    def memory(self) -> ClientMemory:
+        """The memory that connections of this listener and of others share."""
+        return self._memory
 
     @property
     def buffered_bytes(self) -> int:
@@ -156,6 +171,7 @@ class Listener:
                 transport = self._tls.wrap(transport)
             connections.start_soon(self._serve_connection, self._register(transport), transport)
         else:
+            self.refused_connections += 1
             self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
             transport.close()
 
@@ -179,7 +195,8 @@ class Listener:
         if self._sasl is not None:
             state.authentication = trio.CancelScope()
             dispatcher = self._sasl.gate(self._dispatcher, buffer, state.authentication)
-        connection = Connection(transport, state, dispatcher, buffer, self._refusals, self._memory)
+        self.created_connections += 1
+        connection = Connection(transport, state, dispatcher, buffer, self._refusals, self._memory, self._requests)
         self._connections[connection] = host
         return connection
 
@@ -191,6 +208,7 @@ class Listener:
         except Exception:
             _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
         finally:
+            self.closed_connections += 1
             self._quotas.leave(self.name, self._connections.pop(connection))
 
     def _close_least_used(self) -> bool:

@@ -47,6 +47,8 @@ class IsrChanges:
         self._node_id = node_id
         self._pending: dict[Partition, IsrChange] = {}
         self._work = Signal()
+        self.shrinks = self.expands = 0
+        """Changes of in-sync replicas that the controller has made for this node."""
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         """Take the place of an earlier change of the same partition, which the metadata have overtaken."""
@@ -121,6 +123,8 @@ class IsrChanges:
             outcomes.note(partition, level, f"{list(change.isr)} refused: {error_code.name}")
             return again
         committed = CommittedIsr(answer.leader_id, answer.leader_epoch, tuple(answer.isr), answer.partition_epoch)
+        self.shrinks += bool(change.removed)
+        self.expands += bool(change.added)
         outcomes.note(partition, logging.INFO, f"are {answer.isr}, were {[*_before(change)]}")
         return partition.isr_change_answered(change, committed)
 

@@ -9,6 +9,7 @@ at an empty dict.
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
@@ -27,6 +28,7 @@ class WaitingClient(Protocol):
     has_left: bool
     give_up: Callable[[], None] | None
     asked_again: Callable[[], Awaitable[None]] | None
+    waited_ns: int
 
 
 class DelayedOperation(ABC):
@@ -87,6 +89,14 @@ class DelayedOperation(ABC):
 
     async def _wait(self) -> None:
         """Return at the next `_wake`, or once the time is over."""
+        began_ns = time.perf_counter_ns()
+        try:
+            await self._park()
+        finally:
+            if self._client is not None:
+                self._client.waited_ns += time.perf_counter_ns() - began_ns
+
+    async def _park(self) -> None:
         self._cause = 0
         with trio.CancelScope(deadline=self._deadline) as scope:
             if self._asked_again is None:

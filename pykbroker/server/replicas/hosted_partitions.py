@@ -15,6 +15,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.schema import NO_UUID
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
+from pykbroker.replication.traffic import TrafficByTopic
 from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.log.log import Log
@@ -62,6 +63,7 @@ class HostedPartitions:
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._listeners: dict[str, LeadershipListener] = {}
         self.replication: ReplicationListener | None = None
+        self.traffic = TrafficByTopic()
 
     # What requests ask
 
@@ -156,11 +158,14 @@ class HostedPartitions:
     def add(self, partition: Partition) -> None:
         self._by_id.setdefault(partition.topic_id, {})[partition.index] = partition
         self._by_name.setdefault(partition.topic, {})[partition.index] = partition
+        partition.traffic = self.traffic.of(partition.topic)
 
     def remove(self, partition: Partition) -> None:
         """Remove the partition; every request that waits for it learns so at once."""
         _remove(self._by_id, partition.topic_id, partition.index)
         _remove(self._by_name, partition.topic, partition.index)
+        if partition.topic not in self._by_name:
+            self.traffic.forget(partition.topic)
         partition.resign()
         if self.replication is not None:
             self.replication.removed(partition)

@@ -36,6 +36,7 @@ from ..logs.logs_without_room import LogsWithoutRoom
 from ..logs.record_checks import RecordChecks
 from ..quorum.formatting import partition_paths
 from ..runtime.clock import Clock
+from ..runtime.histogram import Histogram
 from ..runtime.threads import Threads
 from ..runtime.turns import Turn
 from .alter_partition import IsrChanges
@@ -106,6 +107,7 @@ class ReplicaManager:
         self.get_partition = hosted.get
         self.get_partition_by_id = hosted.get_by_id
         self.get_fetched_partition = hosted.get_fetched
+        self.traffic = hosted.traffic
         self.logs = logs
         self._loading = loading
         self.upkeep = upkeep
@@ -168,6 +170,15 @@ class ReplicaManager:
             under_min_isr=sum(partition.is_under_min_isr for partition in led),
             offline=len(self._hosted.offline),
         )
+
+    @property
+    def offline_count(self) -> int:
+        """Return how many replicas of this node cannot be used."""
+        return len(self._hosted.offline)
+
+    @property
+    def flush_times(self) -> Histogram:
+        return self._flushes.times
 
     # Reading what was not read since the start
 

@@ -32,6 +32,7 @@ from pykbroker.protocol.api_keys import api_name
 from pykbroker.protocol.framing import RequestHeader
 
 from .clock import Clock
+from .histogram import Histogram
 from .log_lines import RateLimitedLog, printable
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ _log = logging.getLogger(__name__)
 BOUND_VARIABLE = "PYKBROKER_LOOP_BOUND_MS"
 DEFAULT_BOUND_MS = 100.0
 _LOOK_EVERY_S = 0.001
+_SHORT_ROUND_S = 0.000125
 
 
 class Requester(Protocol):
@@ -89,8 +91,15 @@ class LoopMonitor(trio.abc.Instrument):
         self._cpu_read_s = 0.0
         self._collecting_since_s = 0.0
         self._collecting_s = 0.0
+        self._round_began_s = 0.0
         self.holds = 0
         self.longest: Hold | None = None
+        self.rounds = Histogram()
+        """How long the loop was busy between two looks at its sockets and timers, where that was more than an eighth of
+        a millisecond: whoever comes meanwhile waits. short_rounds, short_rounds_s: the others."""
+        self.short_rounds, self.short_rounds_s = 0, 0.0
+        self.collected_s = 0.0
+        """CPU of the garbage collector in the loop's thread."""
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -106,6 +115,17 @@ class LoopMonitor(trio.abc.Instrument):
             gc.callbacks.remove(self._note_collection)
             trio.lowlevel.remove_instrument(self)
             self._look(self._wall_s())
+
+    def after_io_wait(self, timeout: float) -> None:
+        self._round_began_s = self._wall_s()
+
+    def before_io_wait(self, timeout: float) -> None:
+        took_s = self._wall_s() - self._round_began_s
+        if took_s < _SHORT_ROUND_S:  # nearly all of them
+            self.short_rounds += 1
+            self.short_rounds_s += took_s
+        elif self._round_began_s:
+            self.rounds.record(int(took_s * 1e9))
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         now_s = self._wall_s()
@@ -135,12 +155,14 @@ class LoopMonitor(trio.abc.Instrument):
         if phase == "start":
             self._collecting_since_s = self._cpu_s()
         else:
-            self._collecting_s += self._cpu_s() - self._collecting_since_s
+            took_s = self._cpu_s() - self._collecting_since_s
+            self._collecting_s += took_s
+            self.collected_s += took_s
 
 
 @contextmanager
-def logging_holds(clock: Clock) -> Iterator[None]:
-    """Watch the running loop, with a line for each hold and one with the longest at the end.
+def logging_holds(clock: Clock) -> Iterator[LoopMonitor]:
+    """Watch the running loop, with a line for each hold and one with the longest at the end; yields the monitor.
 
     Lines have a limit, but a hold that is longer than all before it is told in any case.
     """
@@ -153,7 +175,7 @@ def logging_holds(clock: Clock) -> Iterator[None]:
     monitor = LoopMonitor(bound_ms(), tell)
     try:
         with monitor.watching():
-            yield
+            yield monitor
     finally:
         _log.info("longest step: %s; %d were above %g ms", monitor.longest, monitor.holds, bound_ms())
 

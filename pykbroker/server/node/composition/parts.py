@@ -23,6 +23,7 @@ from ...network.host_addresses import HostAddresses
 from ...network.listener import ConnectionLimits, Listener
 from ...network.offer import Offer
 from ...network.receive_buffer import BufferPool
+from ...network.request_metrics import RequestMetrics
 from ...network.seeking_clients import SeekingClients
 from ...network.tap import Tap, TappedDispatcher
 from ...network.throttling import Throttling
@@ -66,6 +67,8 @@ class NodeParts:
     key_refreshes: Sequence[JwksRefresh]
     seeking: SeekingClients
     """Of a broker's clients."""
+    requests: RequestMetrics
+    """Of all listeners."""
 
 
 def compose(
@@ -96,7 +99,8 @@ def compose(
     registrar = None if node.controller is None else _registrar(node, environment, of_controller)
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
-    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls, sasl)
+    requests = RequestMetrics()
+    listening = _Listening(config, acceptors, environment, count(1), requests, disk_failed, tls, sasl)
     of_controllers = _connection_quotas(node, environment, listeners.controller)
     of_clients = _connection_quotas(node, environment, listeners.client)
     # Two pools: clients must not take a controller's memory.
@@ -126,6 +130,7 @@ def compose(
         [of_controllers, of_clients],
         token_keys.refreshes,
         seeking,
+        requests,
     )
 
 
@@ -187,6 +192,7 @@ class _Listening:
     acceptors: Acceptors
     environment: Environment
     request_numbers: Iterator[int]
+    requests: RequestMetrics
     disk_failed: Callable[[FileError], None]
     tls: NodeTls | None
     sasl: NodeSasl | None
@@ -222,6 +228,7 @@ class _Listening:
                 sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
                 tells_reached=each.name in self.config.listeners.auto,
                 seeking=None if clients is None else clients.seeking,
+                requests=self.requests,
             )
             for each in configured
         ]
@@ -236,6 +243,7 @@ class _Listening:
             disk_failed=self.disk_failed,
             numbers=self.request_numbers,
             throttling=None if clients is None else clients.throttling,
+            requests=self.requests,
         )
 
 
