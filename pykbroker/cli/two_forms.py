@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from .command import ClientGroup, CommandFailed
 
-_HANDED_DOWN: Final = ("bootstrap_server", "command_config")
+_HANDED_DOWN: Final = ("bootstrap_server", "bootstrap_controller", "command_config")
 
 
 class TwoForms(ClientGroup):
