@@ -1,4 +1,4 @@
-"""Actions of `pykbroker brokers`: list, describe, unregister. Each asks all brokers, and a row says who did not answer."""
+"""Actions of `pykbroker brokers`: list, describe, unregister. A row says which broker did not answer."""
 
 from __future__ import annotations
 
@@ -192,9 +192,7 @@ def _chosen(described: ClusterDescription, ids: Collection[int]) -> list[BrokerD
     return [known[node_id] for node_id in dict.fromkeys(ids or known)]
 
 
-async def _rows(
-    cluster: Cluster, described: ClusterDescription, brokers: Collection[BrokerDescription]
-) -> list[_Row]:
+async def _rows(cluster: Cluster, described: ClusterDescription, brokers: Collection[BrokerDescription]) -> list[_Row]:
     counts = _counted(await list_topics(cluster))
     controller_id = await _controller_id(cluster, described)
     with progress("Asking brokers", len(brokers)) as advance:

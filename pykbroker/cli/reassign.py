@@ -34,13 +34,15 @@ _plan_file = click.option(
     "--reassignment-json-file",
     type=_path,
     metavar="FILE",
-    help='{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/d"]}]}',
+    help='{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/d"]}]}',
 )
 _throttle = click.option("--throttle", type=click.IntRange(-1), metavar="BYTES", help="A second, between brokers.")
 _directory_throttle = click.option(
     "--replica-alter-log-dirs-throttle", type=click.IntRange(-1), metavar="BYTES", help="A second, between directories."
 )
-_additional = click.option("--additional", is_flag=True, help="On top of moves that are under way, or to throttle them.")
+_additional = click.option(
+    "--additional", is_flag=True, help="On top of moves that are under way, or to throttle them."
+)
 _preserve = click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
 _no_racks = click.option("--disable-rack-aware", is_flag=True, help="Do not look at racks.")
 _same_factor = click.option(
@@ -80,9 +82,7 @@ _factor = click.option(
 @_preserve
 @_no_racks
 @_same_factor
-def command(
-    bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any
-) -> None:
+def command(bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any) -> None:
     """Move partitions to other brokers, or to other log directories."""
     options = ReassignOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
     if run_on_cluster(_ACTIONS[action_of(options)], options, client_id=CLIENT_ID):
@@ -135,7 +135,10 @@ def plan(**flags: Any) -> None:
     "start",
     epilog=examples(
         ("Spread a topic over these brokers", "pykbroker reassign start orders --brokers 1,2,3 --wait"),
-        ("What a file says, at 10 MB a second", "pykbroker reassign start --reassignment-json-file plan.json --throttle 10000000"),
+        (
+            "What a file says, at 10 MB a second",
+            "pykbroker reassign start --reassignment-json-file plan.json --throttle 10000000",
+        ),
     ),
 )
 @controller_options
@@ -152,7 +155,9 @@ def plan(**flags: Any) -> None:
 @_additional
 @_same_factor
 @click.option("--wait", is_flag=True, help="Until all is done; then clear throttles.")
-@click.option("--wait-timeout", default="1h", show_default=True, metavar="TIME", help="With --wait: 500ms, 30s, 5m, 1h.")
+@click.option(
+    "--wait-timeout", default="1h", show_default=True, metavar="TIME", help="With --wait: 500ms, 30s, 5m, 1h."
+)
 @yes_option
 def start(wait_timeout: str, **flags: Any) -> None:
     """Move the partitions of topics, or those of a file, to other brokers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 
 import click
@@ -50,7 +49,6 @@ async def generate(cluster: Cluster, options: ReassignOptions) -> bool:
         [cluster.metadata.nodes[each] for each in wanted],
         is_rack_aware=not options.disable_rack_aware,
         replication_factor=None,
-        rng=random.Random(),
     )
     now = await _as_plan(cluster, replicas_of(topics))
     click.echo(f"Current partition replica assignment\n{now.text()}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -34,9 +33,9 @@ from .reassignment_start import (
     replicas_of,
     start_moves,
 )
-from .reassignment_state import COMPLETED, clear_throttles, plan_state
+from .reassignment_state import clear_throttles, plan_state
 from .replica_places import Places, find_places
-from .topic_filter import topic_filter
+from .topic_filter import expression_parts, topic_filter
 from .topic_selection import known_topics
 from .words import node_to_ask
 
@@ -108,15 +107,13 @@ def _proposed(cluster: Cluster, options: ReassignOptions, topics: list[TopicMeta
     wanted = sorted(nodes) if options.broker_list is None else parse_broker_ids(options.broker_list, "--brokers")
     for broker in wanted:
         if broker not in nodes:
-            raise CommandFailed(
-                f"There is no broker {broker}, or it is down (there are: {', '.join(str(each) for each in sorted(nodes))})"
-            )
+            known = ", ".join(str(each) for each in sorted(nodes))
+            raise CommandFailed(f"There is no broker {broker}, or it is down (there are: {known})")
     return propose(
         topics,
         [nodes[each] for each in wanted],
         is_rack_aware=not options.disable_rack_aware,
         replication_factor=options.replication_factor,
-        rng=random.Random(),
     )
 
 
@@ -163,7 +160,7 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
         f"Move {len(moving)} partition{_s(moving)}",
         [f"{of} from {_ids(before[of])} to {_ids(wanted.replicas[of])}" for of in sorted(moving)],
         yes=options.yes,
-        named=options.topic is None,
+        named=options.topic is None or wanted.topics <= set(expression_parts(options.topic)),
     )
     await limit_traffic(cluster, wanted, current, ongoing, options)
     await start_moves(cluster, wanted, options)
@@ -179,7 +176,7 @@ async def _see_through(cluster: Cluster, wanted: Plan, options: ReassignOptions)
         shown = 0
         while True:
             state = await plan_state(cluster, wanted)
-            done = sum(each.state == COMPLETED for each in (*state.partitions, *state.directories))
+            done = state.completed
             advance(done - shown)
             shown = done
             if state.is_completed:

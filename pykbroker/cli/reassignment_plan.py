@@ -18,7 +18,7 @@ ANY_DIRECTORY: Final = "any"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """replicas: brokers by partition. log_dirs: the directory that a broker's replica is to lie in, where it is said."""
+    """The brokers of each partition. log_dirs: the directory of a broker's replica, where it is said."""
 
     replicas: dict[TopicPartition, tuple[int, ...]]
     log_dirs: dict[tuple[TopicPartition, int], str] = field(default_factory=dict)

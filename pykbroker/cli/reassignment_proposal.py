@@ -21,17 +21,15 @@ def propose(
     *,
     is_rack_aware: bool,
     replication_factor: int | None,
-    rng: random.Random,
 ) -> Plan:
     """Return a plan that puts all partitions of the topics on these brokers. Raises CommandFailed.
 
     replication_factor: None keeps that of each topic's first partition.
     """
     _check_racks(brokers, is_rack_aware)
+    rng = random.Random()  # noqa: S311 - no secret
     registrations = [
-        BrokerRegistration(
-            node.node_id, 0, b"", (), rack=node.rack if is_rack_aware else None, fenced=False
-        )
+        BrokerRegistration(node.node_id, 0, b"", (), rack=node.rack if is_rack_aware else None, fenced=False)
         for node in brokers
     ]
     plan = Plan({})

@@ -79,7 +79,10 @@ async def limit_traffic(
     options: ReassignOptions,
 ) -> None:
     """Set the throttles that are asked for, before anything moves. Raises CommandFailed."""
-    for flag, rate in (("--throttle", options.throttle), ("…-log-dirs-throttle", options.replica_alter_log_dirs_throttle)):
+    for flag, rate in (
+        ("--throttle", options.throttle),
+        ("…-log-dirs-throttle", options.replica_alter_log_dirs_throttle),
+    ):
         if rate is not None and 0 <= rate < LEAST_THROTTLE_BYTES:
             raise CommandFailed(f"{flag}: the throttle rate should be at least {LEAST_THROTTLE_BYTES} bytes per second")
     if options.throttle is not None and options.throttle >= 0:

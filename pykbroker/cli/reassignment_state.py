@@ -56,7 +56,7 @@ class DirectoryState:
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """ongoing: all moves of the cluster that are under way, and not only those of the plan."""
+    """ongoing: the moves of the plan's partitions that are under way."""
 
     partitions: list[PartitionState]
     directories: list[DirectoryState]
@@ -68,13 +68,18 @@ class PlanState:
         return bool(self.ongoing) or any(each.state == IN_PROGRESS for each in self.directories)
 
     @property
+    def completed(self) -> int:
+        partitions = sum(each.state == COMPLETED for each in self.partitions)
+        return partitions + sum(each.state == COMPLETED for each in self.directories)
+
+    @property
     def is_completed(self) -> bool:
-        return all(each.state == COMPLETED for each in (*self.partitions, *self.directories))
+        return self.completed == len(self.partitions) + len(self.directories)
 
 
 async def plan_state(cluster: Cluster, plan: Plan) -> PlanState:
     """Ask the controller, and the brokers whose log directories the plan names."""
-    ongoing = await list_reassignments(cluster)
+    ongoing = await list_reassignments(cluster, plan.replicas)
     current = await all_replicas(cluster)
     partitions = [_partition_state(of, target, ongoing, current) for of, target in sorted(plan.replicas.items())]
     directories: list[DirectoryState] = []
@@ -127,7 +132,12 @@ def _directory_states(plan: Plan, places: Places) -> Iterator[DirectoryState]:
 
 
 async def clear_throttles(cluster: Cluster, plan: Plan, current: Replicas) -> bool:
-    """Take away the throttles of all brokers and of the plan's topics; return whether it failed somewhere."""
+    """Take away the throttles of all brokers and of the plan's topics; return whether it failed somewhere.
+
+    While other moves are under way, the throttles stay, for they are theirs, too.
+    """
+    if await list_reassignments(cluster):
+        return False
     nodes = dict(sorted(cluster.metadata.nodes.items()))
     click.echo(f"Clearing broker-level throttles on broker{_s(nodes)} {_ids(nodes)}")
     failed = await clear_broker_throttles(cluster, list(nodes.values()))

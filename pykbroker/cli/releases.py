@@ -7,10 +7,21 @@ from typing import Final
 
 METADATA_VERSION: Final = "metadata.version"
 _OLDEST_LEVEL: Final = 7
-_VERSIONS: Final = (
-    "3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 3.7-IV3 3.7-IV4 3.8-IV0 "
-    "3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 4.2-IV1 4.3-IV0 4.4-IV0"
-).split()
+_RELEASED: Final = (
+    ("3.3", (3,)),
+    ("3.4", (0,)),
+    ("3.5", (0, 1, 2)),
+    ("3.6", (0, 1, 2)),
+    ("3.7", (0, 1, 2, 3, 4)),
+    ("3.8", (0,)),
+    ("3.9", (0,)),
+    ("4.0", (0, 1, 2, 3)),
+    ("4.1", (0, 1)),
+    ("4.2", (0, 1)),
+    ("4.3", (0,)),
+    ("4.4", (0,)),
+)
+_VERSIONS: Final = tuple(f"{release}-IV{number}" for release, numbers in _RELEASED for number in numbers)
 LEVELS: Final[Mapping[str, int]] = {name: level for level, name in enumerate(_VERSIONS, _OLDEST_LEVEL)}
 """The levels of metadata.version by their names. The last one is of a release to come."""
 
@@ -64,9 +75,7 @@ def metadata_level(release: str) -> int:
 def levels_of(release: str) -> dict[str, int]:
     """Return the level of each feature that a release has by default. Raises UnknownLevel."""
     level = metadata_level(release)
-    others = {
-        name: max(each for each, since in enumerate(sinces) if since <= level) for name, sinces in _SINCE.items()
-    }
+    others = {name: max(each for each, since in enumerate(sinces) if since <= level) for name, sinces in _SINCE.items()}
     return {METADATA_VERSION: level, **others}
 
 

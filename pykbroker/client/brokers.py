@@ -1,4 +1,4 @@
-"""Brokers and controllers as a node tells of them (DescribeCluster, KIP-700), and the end of a broker's registration."""
+"""Brokers and controllers as a node tells of them (DescribeCluster, KIP-700), and the end of a registration."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -15,11 +15,14 @@ from pykbroker.protocol.messages.reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from pykbroker.protocol.schema import Message
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .errors import KafkaError, UnsupportedByBroker, check, code_of
 from .metadata import Node
+
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 _TIMEOUT_MS: Final = 30_000
 _PARTITIONS_AT_ONCE: Final = 5_000
@@ -47,6 +50,18 @@ async def list_reassignments(
     cluster: Cluster, partitions: Collection[TopicPartition] | None = None, node: Node | None = None
 ) -> dict[TopicPartition, Reassignment]:
     """Return the moves of these partitions, or of all, that are under way."""
+    if partitions is None:
+        return await _list(cluster, None, node)
+    found: dict[TopicPartition, Reassignment] = {}
+    wanted = sorted(partitions)
+    for first in range(0, len(wanted), _PARTITIONS_AT_ONCE):
+        found |= await _list(cluster, wanted[first : first + _PARTITIONS_AT_ONCE], node)
+    return found
+
+
+async def _list(
+    cluster: Cluster, partitions: Collection[TopicPartition] | None, node: Node | None
+) -> dict[TopicPartition, Reassignment]:
     topics: dict[str, ListPartitionReassignmentsTopics] = {}
     for of in partitions or ():
         row = topics.setdefault(of.topic, ListPartitionReassignmentsTopics(name=of.topic))
@@ -54,10 +69,7 @@ async def list_reassignments(
     request = ListPartitionReassignmentsRequest(
         timeout_ms=_TIMEOUT_MS, topics=None if partitions is None else list(topics.values())
     )
-    if node is None:
-        response = await cluster.controller_request(request, ListPartitionReassignmentsResponse, verify=_check_listed)
-    else:
-        response = await cluster.request(request, ListPartitionReassignmentsResponse, node=node, verify=_check_listed)
+    response = await _ask(cluster, request, ListPartitionReassignmentsResponse, node, _check_listed)
     found = {
         TopicPartition(topic.name, row.partition_index): Reassignment(
             tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
@@ -66,6 +78,18 @@ async def list_reassignments(
         for row in topic.partitions
     }
     return dict(sorted(found.items()))
+
+
+async def _ask(
+    cluster: Cluster,
+    request: Message,
+    response_type: type[ResponseT],
+    node: Node | None,
+    verify: Callable[[ResponseT], None],
+) -> ResponseT:
+    if node is None:
+        return await cluster.controller_request(request, response_type, verify=verify)
+    return await cluster.request(request, response_type, node=node, verify=verify)
 
 
 async def alter_reassignments(
@@ -88,14 +112,7 @@ async def alter_reassignments(
     for first in range(0, len(wanted), _PARTITIONS_AT_ONCE):
         some = wanted[first : first + _PARTITIONS_AT_ONCE]
         request = _request({of: targets[of] for of in some}, keeps_replication_factor)
-        if node is None:
-            response = await cluster.controller_request(
-                request, AlterPartitionReassignmentsResponse, verify=_check_altered
-            )
-        else:
-            response = await cluster.request(
-                request, AlterPartitionReassignmentsResponse, node=node, verify=_check_altered
-            )
+        response = await _ask(cluster, request, AlterPartitionReassignmentsResponse, node, _check_altered)
         found |= {
             TopicPartition(topic.name, row.partition_index): KafkaError(code_of(row.error_code), row.error_message)
             if row.error_code
@@ -118,9 +135,7 @@ def _request(
 ) -> AlterPartitionReassignmentsRequest:
     topics: dict[str, ReassignableTopic] = {}
     for of, replicas in targets.items():
-        row = ReassignablePartition(
-            partition_index=of.partition, replicas=None if replicas is None else list(replicas)
-        )
+        row = ReassignablePartition(partition_index=of.partition, replicas=None if replicas is None else list(replicas))
         topics.setdefault(of.topic, ReassignableTopic(name=of.topic)).partitions.append(row)
     return AlterPartitionReassignmentsRequest(
         timeout_ms=_TIMEOUT_MS,

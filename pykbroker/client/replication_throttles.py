@@ -1,4 +1,4 @@
-"""Bounds on the traffic of moves (KIP-73): a rate of each broker, and for each topic the replicas that it counts for."""
+"""Bounds on the traffic of moves (KIP-73): a rate of each broker, and the replicas of each topic that count."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def clear_broker_throttles(cluster: Cluster, nodes: Collection[Node]) -> d
 
 
 async def set_topic_throttles(cluster: Cluster, moves: Mapping[TopicPartition, Move]) -> None:
-    """Count these moves for the rates: what their sources send, and what their destinations fetch. Raises KafkaError."""
+    """Let moves count: what their sources send, and what their destinations fetch. Raises KafkaError."""
     topics: dict[str, tuple[list[str], list[str]]] = {}
     for of, move in sorted(moves.items()):
         leaders, followers = topics.setdefault(of.topic, ([], []))
@@ -101,9 +101,7 @@ async def _alter_brokers(cluster: Cluster, nodes: Collection[Node], changes: Cha
     return {node_id: answer for node_id, answer in answers.items() if isinstance(answer, ClientError)}
 
 
-def _resource(
-    kind: ResourceType, name: str, changes: Changes
-) -> IncrementalAlterConfigsRequestAlterConfigsResource:
+def _resource(kind: ResourceType, name: str, changes: Changes) -> IncrementalAlterConfigsRequestAlterConfigsResource:
     return IncrementalAlterConfigsRequestAlterConfigsResource(
         resource_type=kind,
         resource_name=name,
