@@ -9,12 +9,21 @@ import trio
 
 from .cluster import Cluster
 from .connection import Connection
-from .errors import ClientError
+from .errors import ClientError, TimedOut
 from .metadata import Node
 
 T = TypeVar("T")
 
 _NODES_AT_ONCE: Final = 16
+_CONNECTION_TIMEOUT_S: Final = 10.0
+"""For a connection and the first answer on it: a node that hangs must not hold up what the others say."""
+
+
+async def connection_in_time(cluster: Cluster, node: Node) -> Connection:
+    """Return a connection to a node. Raises ClientError, TimedOut where the node hangs."""
+    with trio.move_on_after(_CONNECTION_TIMEOUT_S):
+        return await cluster.node_connection(node)
+    raise TimedOut(f"Broker {node.node_id} at {node} did not answer within {_CONNECTION_TIMEOUT_S:g} s")
 
 
 async def ask_each(
@@ -34,7 +43,7 @@ async def ask_each(
     async def one(node: Node) -> None:
         async with limiter:
             try:
-                found[node.node_id] = await ask(await cluster.node_connection(node))
+                found[node.node_id] = await ask(await connection_in_time(cluster, node))
             except ClientError as error:
                 found[node.node_id] = error
             on_answer()

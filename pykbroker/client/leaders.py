@@ -13,6 +13,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .connection import Connection
+from .each_node import connection_in_time
 from .errors import ClientError, KafkaError, code_of
 from .metadata import Node
 
@@ -99,7 +100,7 @@ async def _ask_once(
         missing = iter(of_node.items())
         while some := dict(islice(missing, _PARTITIONS_AT_ONCE)):
             try:
-                answers = await ask(await cluster.node_connection(node), some)
+                answers = await ask(await connection_in_time(cluster, node), some)
             except ClientError as error:
                 found.update(dict.fromkeys(some, error))
                 continue
