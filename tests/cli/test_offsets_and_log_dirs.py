@@ -47,7 +47,14 @@ def test_a_time_finds_the_first_record_that_is_as_young(call: Call, records: str
 
 @pytest.mark.parametrize(
     ("pattern", "numbers"),
-    [("{0}:1", [1]), ("{0}:0-2", [0, 1]), ("{0}:1-", [1, 2]), ("{0}:-1", [0]), ("{0}", [0, 1, 2]), ("{0}:1,{0}:2", [1, 2])],
+    [
+        ("{0}:1", [1]),
+        ("{0}:0-2", [0, 1]),
+        ("{0}:1-", [1, 2]),
+        ("{0}:-1", [0]),
+        ("{0}", [0, 1, 2]),
+        ("{0}:1,{0}:2", [1, 2]),
+    ],
 )
 def test_partitions_are_chosen_by_patterns(call: Call, topic: str, pattern: str, numbers: list[int]) -> None:
     call(f"topics create {topic} --partitions 3")
@@ -100,7 +107,9 @@ def test_times_are_words_numbers_and_moments(text: str, timestamp: int) -> None:
     assert parse_time(text, NOW_MS) == timestamp
 
 
-@pytest.mark.parametrize("text", ["", "ago", "5 ago", "-1m ago", "1e9", "9" * 30 + "w ago", "0001-01-01T00:00:00+23:59", "\x1b[2J"])
+@pytest.mark.parametrize(
+    "text", ["", "ago", "5 ago", "-1m ago", "1e9", "9" * 30 + "w ago", "0001-01-01T00:00:00+23:59", "\x1b[2J"]
+)
 def test_times_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(CommandFailed, match="Malformed time argument"):
         parse_time(text, NOW_MS)
@@ -149,7 +158,8 @@ def test_brokers_that_cannot_be_asked_are_one_line(call: Call, arguments: str, r
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_500_000, "1.4 MiB"), (2**60, "1024.0 PiB")]
+    ("size_bytes", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_500_000, "1.4 MiB"), (2**60, "1024.0 PiB")],
 )
 def test_sizes_are_as_people_read_them(size_bytes: int, text: str) -> None:
     assert size_text(size_bytes) == text
