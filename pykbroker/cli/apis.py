@@ -21,6 +21,7 @@ from .command import ClientCommand, CommandFailed, bootstrap_options, one_line
 from .connect import run_on_cluster
 from .entries import Field, Value, json_option, print_entries
 from .examples import examples
+from .listing import printable
 from .output import stdout_is_terminal
 
 _FIELDS: Final = (
@@ -115,7 +116,7 @@ def _used(api_key: int, served: Versions) -> int | None:
 def _print_broker(node: Node, is_fenced: bool | None, answer: dict[int, Versions] | ClientError) -> None:
     """Print a broker as `kafka-broker-api-versions` does."""
     fenced = "true" if is_fenced else "false"
-    title = f"{node} (id: {node.node_id} rack: {node.rack or 'null'} isFenced: {fenced})"
+    title = printable(f"{node} (id: {node.node_id} rack: {node.rack or 'null'} isFenced: {fenced})")
     if isinstance(answer, ClientError):
         click.echo(f"{title} -> ERROR: {one_line(answer)}")
         return

@@ -15,6 +15,7 @@ from pykbroker.client.features import Feature, UpgradeType, describe_features, u
 from .command import CommandFailed, key_values, one_line
 from .confirmation import confirm
 from .entries import Field, Value, print_entries
+from .listing import printable
 from .output import stdout_is_terminal
 from .releases import (
     METADATA_VERSION,
@@ -68,7 +69,7 @@ async def describe(cluster: Cluster, options: FeatureOptions) -> None:
         for each in found.features:
             low, high, finalized = _texts(each)
             click.echo(
-                f"Feature: {each.name:<42}SupportedMinVersion: {low:<17}SupportedMaxVersion: {high:<17}"
+                f"Feature: {printable(each.name):<42}SupportedMinVersion: {low:<17}SupportedMaxVersion: {high:<17}"
                 f"FinalizedVersionLevel: {finalized:<17}Epoch: {'-' if found.epoch is None else found.epoch}"
             )
 

@@ -17,6 +17,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed, one_line, reject
 from .entries import Field, Value, print_entries
+from .listing import printable
 from .offset_times import parse_time
 from .partition_patterns import Chooses, chosen_by_lists, chosen_by_patterns
 from .progress import progress
@@ -58,7 +59,7 @@ async def print_lines(cluster: Cluster, options: OffsetOptions) -> bool:
             failed = True
             click.echo(f"Skip getting offsets for topic-partition {of} due to error: {one_line(answer)}", err=True)
         elif answer.offset >= 0:
-            click.echo(f"{of.topic}:{of.partition}:{answer.offset}")
+            click.echo(f"{printable(of.topic)}:{of.partition}:{answer.offset}")
     return failed
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import reassign_as_kafka, reassign_words
+from . import reassign_as_kafka, reassign_planning, reassign_words
 from .command import CommandFailed
 from .confirmation import yes_option
 from .connect import run_on_cluster
@@ -128,7 +128,7 @@ def _run_on_brokers(action: Callable[[Cluster, ReassignOptions], Awaitable[bool]
 @json_option
 def plan(**flags: Any) -> None:
     """Propose where the partitions of topics go, as those of new topics: over brokers and racks; nothing moves."""
-    _run_on_brokers(reassign_words.plan, **flags)
+    _run_on_brokers(reassign_planning.plan, **flags)
 
 
 @command.command(

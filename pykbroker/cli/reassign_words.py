@@ -1,4 +1,4 @@
-"""The words of `pykbroker reassign`: plan, start, verify, list, cancel. Bytes are those of the largest replica."""
+"""The words of `pykbroker reassign` that move partitions and watch them: start, verify, list, cancel."""
 
 from __future__ import annotations
 
@@ -9,45 +9,30 @@ import click
 import trio
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.metadata import TopicMetadata
 from pykbroker.client.reassignments import list_reassignments
-from pykbroker.client.topics import list_topics
 from pykbroker.protocol.topic_partition import TopicPartition
 
-from .broker_ids import parse_broker_ids
-from .command import CommandFailed, one_line
+from .command import CommandFailed
 from .confirmation import confirm
 from .entries import Field, Value, print_entries
-from .log_dir_actions import size_text
 from .progress import progress
 from .reassign_options import ReassignOptions
+from .reassign_planning import print_moves, proposed_plan, topics_to_move
 from .reassignment_cancellation import cancel_directory_moves, cancel_moves
 from .reassignment_plan import Plan, read_plan
-from .reassignment_proposal import propose
 from .reassignment_start import (
-    Replicas,
     all_replicas,
     check_ongoing,
     check_plan,
     limit_traffic,
-    replicas_of,
     start_moves,
 )
 from .reassignment_state import clear_throttles, plan_state
-from .replica_places import Places, find_places
-from .topic_filter import expression_parts, topic_filter
-from .topic_selection import known_topics
+from .replica_places import find_places
+from .topic_filter import expression_parts
 from .words import node_to_ask
 
 _POLL_S: Final = 0.5
-_MOVE_FIELDS: Final = (
-    Field("topic"),
-    Field("partition", right=True),
-    Field("replicas"),
-    Field("target"),
-    Field("adding"),
-    Field("size_bytes", "SIZE", right=True),
-)
 _STATE_FIELDS: Final = (
     Field("topic"),
     Field("partition", right=True),
@@ -64,87 +49,12 @@ _ONGOING_FIELDS: Final = (
 )
 
 
-async def plan(cluster: Cluster, options: ReassignOptions) -> bool:
-    """Print a proposal, or write it to a file; nothing moves."""
-    topics = await _topics(cluster, options)
-    proposed = _proposed(cluster, options, topics)
-    if options.as_json:
-        click.echo(proposed.text())
-    else:
-        current = replicas_of(topics)
-        _print_moves(proposed, current, await find_places(cluster, current))
-    if options.output is not None:
-        try:
-            options.output.write_text(proposed.text() + "\n")
-        except OSError as error:
-            raise CommandFailed(f"Cannot write {options.output}: {error.strerror}") from None
-    return False
-
-
-async def _topics(cluster: Cluster, options: ReassignOptions) -> list[TopicMetadata]:
-    """Return the topics that are meant. Raises CommandFailed."""
-    if options.names and options.topic is not None:
-        raise CommandFailed("Names and --topic are two ways to say which topics: give one")
-    if options.names:
-        return await known_topics(cluster, options.names)
-    if options.topic is None:
-        raise CommandFailed("Say which topics: their names, or --topic with a regular expression")
-    matches = topic_filter(options.topic)
-    topics = [each for each in await list_topics(cluster) if matches(each.name)]
-    if not topics:
-        raise CommandFailed(f"Topic '{options.topic[:250]}' does not exist as expected")
-    return topics
-
-
-def _proposed(cluster: Cluster, options: ReassignOptions, topics: list[TopicMetadata]) -> Plan:
-    """Raises CommandFailed."""
-    if options.replicas is not None:
-        if options.broker_list is not None or options.replication_factor is not None:
-            raise CommandFailed("--replicas says all of it: give no --brokers and no --replication-factor")
-        replicas = parse_broker_ids(options.replicas, "--replicas")
-        return Plan(dict.fromkeys(replicas_of(topics), replicas))
-    nodes = cluster.metadata.nodes
-    wanted = sorted(nodes) if options.broker_list is None else parse_broker_ids(options.broker_list, "--brokers")
-    for broker in wanted:
-        if broker not in nodes:
-            known = ", ".join(str(each) for each in sorted(nodes))
-            raise CommandFailed(f"There is no broker {broker}, or it is down (there are: {known})")
-    return propose(
-        topics,
-        [nodes[each] for each in wanted],
-        is_rack_aware=not options.disable_rack_aware,
-        replication_factor=options.replication_factor,
-    )
-
-
-def _print_moves(plan: Plan, current: Replicas, places: Places) -> None:
-    rows: list[list[Value]] = []
-    copied, moved = 0, 0
-    for of, target in sorted(plan.replicas.items()):
-        adding = _adding(current[of], target)
-        size = places.size_bytes(of, current[of])
-        if target != current[of]:
-            moved += 1
-            copied += len(adding) * (size or 0)
-            shown = None if size is None else size_text(size)
-            rows.append([of.topic, of.partition, list(current[of]), list(target), list(adding), shown])
-    if rows:
-        print_entries(_MOVE_FIELDS, rows, as_json=False)
-    click.echo(f"{moved} of {len(plan.replicas)} partitions change; {size_text(copied)} are copied")
-    for broker, error in places.silent.items():
-        click.echo(f"Sizes of broker {broker} are not known: {one_line(error)}", err=True)
-
-
-def _adding(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(each for each in target if each not in current)
-
-
 async def start(cluster: Cluster, options: ReassignOptions) -> bool:
     """Start moves, once somebody has agreed, and with `--wait` see them through."""
     if options.reassignment_json_file is not None:
         wanted = read_plan(options.reassignment_json_file)
     else:
-        wanted = _proposed(cluster, options, await _topics(cluster, options))
+        wanted = proposed_plan(cluster, options, await topics_to_move(cluster, options))
     ongoing = await list_reassignments(cluster)
     check_ongoing(ongoing, options)
     current = await all_replicas(cluster)
@@ -155,7 +65,7 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
         click.echo("All partitions have these replicas already.")
         return False
     places = await find_places(cluster, before)
-    _print_moves(wanted, before, places)
+    print_moves(wanted, before, places)
     await confirm(
         f"Move {len(moving)} partition{_s(moving)}",
         [f"{of} from {_ids(before[of])} to {_ids(wanted.replicas[of])}" for of in sorted(moving)],
@@ -254,9 +164,9 @@ def _to_cancel(ongoing: Mapping[TopicPartition, object], options: ReassignOption
     return Plan({of: () for of in ongoing if options.all_ or of.topic in options.names})
 
 
-def _ids(brokers: Collection[int]) -> str:
-    return ",".join(str(each) for each in brokers)
-
-
 def _s(things: Collection[object]) -> str:
     return "" if len(things) == 1 else "s"
+
+
+def _ids(brokers: Collection[int]) -> str:
+    return ",".join(str(each) for each in brokers)

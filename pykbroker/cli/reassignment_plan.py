@@ -61,7 +61,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def _replicas(path: Path, of: TopicPartition, given: Any) -> tuple[int, ...]:
-    if not isinstance(given, list) or not all(isinstance(each, int) and 0 <= each < 2**31 for each in given):
+    if not isinstance(given, list) or not all(type(each) is int and 0 <= each < 2**31 for each in given):
         raise CommandFailed(f"{path} lacks the replicas of {of}: ids of brokers")
     if not given:
         raise CommandFailed("Partition replica list cannot be empty")

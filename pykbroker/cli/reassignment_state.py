@@ -1,4 +1,4 @@
-"""How far a plan is: the state of each of its partitions, and of each replica that is to lie in a certain directory."""
+"""The state of a plan: of each of its partitions, and of each replica that is to lie in a certain directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_ACTIVE: Final = "not active"
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """state: of the three above."""
+    """A partition of a plan. state: one of the three above."""
 
     of: TopicPartition
     state: str
@@ -56,7 +56,7 @@ class DirectoryState:
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """ongoing: the moves of the plan's partitions that are under way."""
+    """The states of all parts of a plan. ongoing: the moves of its partitions that are under way."""
 
     partitions: list[PartitionState]
     directories: list[DirectoryState]

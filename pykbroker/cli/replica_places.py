@@ -1,4 +1,4 @@
-"""Where replicas lie and how large they are, as far as their brokers tell."""
+"""The places of replicas and their sizes, as far as their brokers tell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Replica = tuple[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """By partition and broker: the directory, that of the copy which takes its place, and the size.
+    """Directories by partition and broker, those of the copies that take a replica's place, and sizes.
 
     silent: the brokers that did not answer, with the reason. offline: those with a directory that is.
     """

@@ -19,7 +19,7 @@ _TELLS_FENCED_SINCE = 2
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """is_fenced: None where the node that was asked does not tell (before KIP-1073); it then names none that are."""
+    """A broker. is_fenced: None where nobody tells (before KIP-1073); brokers that are fenced are then not named."""
 
     node: Node
     is_fenced: bool | None
@@ -27,7 +27,7 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """controller_id: the active controller, as far as clients are told: brokers of KRaft name any broker."""
+    """All brokers. controller_id: the active controller; brokers of KRaft name any broker there."""
 
     cluster_id: str
     controller_id: int

@@ -24,7 +24,7 @@ class UpgradeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """finalized: the level that the cluster has agreed on, 0 where it has none."""
+    """A feature with its levels. finalized: the one that the cluster has agreed on, 0 where it has none."""
 
     name: str
     min_supported: int
@@ -34,7 +34,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """epoch: the offset of the metadata log up to which the node knows the finalized levels; None where it has none."""
+    """All features. epoch: the offset of the metadata log up to which a node knows them, None where it does not."""
 
     features: tuple[Feature, ...]
     epoch: int | None

@@ -26,7 +26,7 @@ _TELLS_CORDONED_SINCE = 5
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInDirectory:
-    """is_future: the copy that takes the replica's place when it has caught up."""
+    """A replica with its size. is_future: the copy that takes the replica's place when it has caught up."""
 
     partition: TopicPartition
     size_bytes: int
@@ -36,7 +36,7 @@ class ReplicaInDirectory:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """error_code: NONE where it is online. What a broker does not tell is None: the volume's sizes, is_cordoned."""
+    """A directory. error_code: NONE where it is online. Of the volume's sizes and is_cordoned None: nobody tells."""
 
     path: str
     error_code: ErrorCode

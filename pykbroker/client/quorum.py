@@ -57,7 +57,7 @@ class QuorumReplica:
 
 @dataclass(frozen=True, slots=True)
 class QuorumDescription:
-    """leader_id: NO_LEADER while there is none. endpoints: of the voters, where the leader tells them, by node id."""
+    """The quorum. leader_id: NO_LEADER while there is none. endpoints: of voters, by node id, where they are told."""
 
     leader_id: int
     leader_epoch: int

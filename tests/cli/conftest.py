@@ -83,9 +83,8 @@ def given(bootstrap: str) -> Callable[..., None]:
     return send
 
 
-@pytest.fixture
-def call(bootstrap: str) -> Callable[..., Outcome]:
-    """`call("topics --list")` in this process; what follows the text are further arguments as they are.
+def calling(bootstrap: str) -> Callable[..., Outcome]:
+    """Return what runs `"topics --list"` in this process; what follows the text are further arguments as they are.
 
     with_server=False: the text alone says where the cluster is.
     """
@@ -98,6 +97,12 @@ def call(bootstrap: str) -> Callable[..., Outcome]:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return invoke
+
+
+@pytest.fixture
+def call(bootstrap: str) -> Callable[..., Outcome]:
+    """Commands on the one broker: `call("topics --list")`."""
+    return calling(bootstrap)
 
 
 @pytest.fixture

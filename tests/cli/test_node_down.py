@@ -6,29 +6,17 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from click.testing import CliRunner
 
 from compat_tests.ports import take_consecutive_ports
 from compat_tests.waiting import until
-from pykbroker.cli.main import main
 
 from .cluster_command import ClusterCommand
-from .conftest import Outcome
+from .conftest import Outcome, calling
 
 Call = Callable[..., Outcome]
 
 GONE = 3
 TOPIC, LOST = "replicated", "lost"
-
-
-def calling(bootstrap: str) -> Call:
-    def invoke(text: str) -> Outcome:
-        command, *flags = text.split()
-        result = CliRunner().invoke(main, [command, "--bootstrap-server", bootstrap, *flags])
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return Outcome(result.exit_code, result.stdout, result.stderr)
-
-    return invoke
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 import trio
-from click.testing import CliRunner
 
 from compat_tests.ports import take_consecutive_ports
 from compat_tests.waiting import until
-from pykbroker.cli.main import main
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.producer import open_producer
 
 from .cluster_command import ClusterCommand
-from .conftest import Outcome
+from .conftest import Outcome, calling
 
 Call = Callable[..., Outcome]
 
@@ -38,13 +36,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def call(three: str) -> Call:
-    def invoke(text: str) -> Outcome:
-        command, *flags = text.split()
-        result = CliRunner().invoke(main, [command, "--bootstrap-server", three, *flags])
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return Outcome(result.exit_code, result.stdout, result.stderr)
-
-    return invoke
+    return calling(three)
 
 
 @pytest.fixture
