@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from compat_tests.brokers import Pykbroker
 from compat_tests.ports import take_consecutive_ports
 from compat_tests.waiting import until
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
@@ -272,3 +273,58 @@ def test_elections_that_cannot_be_asked_for_are_one_line(call: Call, arguments: 
     refused = call(f"elect-leaders {arguments}")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(f"Error: {reason}")
+
+
+# Log directories
+
+
+@pytest.fixture
+def two_directories(tmp_path: Path) -> Iterator[tuple[Call, list[str]]]:
+    """A broker with two log directories."""
+    paths = [str(tmp_path / "first"), str(tmp_path / "second")]
+    broker = Pykbroker(tmp_path / "broker", {"log.dirs": ",".join(paths)})
+    broker.start()
+    try:
+        yield calling(broker.bootstrap), paths
+    finally:
+        broker.close()
+
+
+def test_a_plan_moves_a_replica_to_another_log_directory(
+    two_directories: tuple[Call, list[str]], topic: str, tmp_path: Path
+) -> None:
+    call, paths = two_directories
+    call(f"topics create {topic}")
+    rows = json.loads(call(f"log-dirs describe {topic} --json").out)
+    assert {each["log_dir"] for each in rows} == set(paths)
+    [old] = [each["log_dir"] for each in rows if each["replicas"]]
+    [new] = [each for each in paths if each != old]
+    file = tmp_path / "plan.json"
+    entry = {"topic": topic, "partition": 0, "replicas": [1], "log_dirs": [new]}
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    before = call(f"reassign --verify --reassignment-json-file {file}")
+    assert f"Partition {topic}-0 on broker 1 is not being moved from log dir {old} to {new}." in before.lines
+    assert call(f"reassign verify --reassignment-json-file {file} --json").code == 1
+    started = call(f"reassign start --reassignment-json-file {file} --wait")
+    assert started.code == 0, started
+    assert f"Successfully started moving log directory to {new} for replica {topic}-0 with broker 1 " in started.lines
+    after = call(f"reassign --verify --reassignment-json-file {file}")
+    assert f"Reassignment of replica {topic}-0-1 completed successfully." in after.lines
+    assert call(f"log-dirs describe {topic} --top 1").cells[0][2] == new
+    entry["log_dirs"] = ["/no/such/directory"]
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    refused = call(f"reassign --execute --reassignment-json-file {file}")
+    assert refused.code == 1
+    assert refused.err.startswith(f"Error: Failed to alter dir for {topic}-0-1: ")
+
+
+def test_controllers_list_and_cancel_moves(call: Call, moving: str) -> None:
+    replica = json.loads(call("quorum replication --json").out)[0]
+    where = f"--bootstrap-controller {replica['endpoints'][0].partition('://')[2]}"
+    listed = call(f"reassign list --json {where}", with_server=False)
+    assert [each["topic"] for each in json.loads(listed.out)] == [moving]
+    assert call(f"reassign --list {where}", with_server=False).lines[1].startswith(f"{moving}-0: replicas: 2,1.")
+    assert call(f"reassign cancel {moving} {where}", with_server=False) == Outcome(0, "1 move cancelled.\n", "")
+    assert replicas(call, moving) == [[1]]
+    refused = call(f"reassign plan {moving} {where}", with_server=False)
+    assert refused.err == "Error: Controllers list and cancel moves alone: give --bootstrap-server\n"
