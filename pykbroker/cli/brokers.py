@@ -18,7 +18,14 @@ from .words import Words
 CLIENT_ID = "brokers"
 
 
-@click.group("brokers", cls=Words)
+@click.group(
+    "brokers",
+    cls=Words,
+    epilog=examples(
+        ("All brokers", "pykbroker brokers list"),
+        ("Listeners and log directories of one", "pykbroker brokers describe 1"),
+    ),
+)
 @bootstrap_options
 def command(**flags: Any) -> None:
     """List and describe brokers, and remove the registration of one that is gone for good."""

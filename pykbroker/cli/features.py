@@ -25,7 +25,7 @@ _unsafe = click.option("--unsafe", is_flag=True, help="Do it also where metadata
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say whether it could be done.")
 
 
-@click.group("features", cls=Words)
+@click.group("features", cls=Words, epilog=examples(("What the cluster has agreed on", "pykbroker features describe")))
 @controller_options
 def command(**flags: Any) -> None:
     """Describe, upgrade and downgrade the features of a cluster."""

@@ -17,7 +17,15 @@ from .two_forms import TwoForms
 CLIENT_ID = "log-dirs"
 
 
-@click.group("log-dirs", cls=TwoForms, like="kafka-log-dirs")
+@click.group(
+    "log-dirs",
+    cls=TwoForms,
+    like="kafka-log-dirs",
+    epilog=examples(
+        ("A table of directories", "pykbroker log-dirs describe"),
+        ("JSON of kafka-log-dirs", "pykbroker log-dirs --describe --topic-list orders"),
+    ),
+)
 @bootstrap_options
 @click.option("--describe", "describes", is_flag=True, help="Describe log directories.")
 @click.option("--broker-list", metavar="ID,ID", help="The brokers to ask. Default: all.")

@@ -31,7 +31,15 @@ _time = click.option(
 _no_internal = click.option("--exclude-internal-topics", is_flag=True, help="Leave out internal topics.")
 
 
-@click.group("offsets", cls=TwoForms, like="kafka-get-offsets")
+@click.group(
+    "offsets",
+    cls=TwoForms,
+    like="kafka-get-offsets",
+    epilog=examples(
+        ("A table of ends", "pykbroker offsets list orders"),
+        ("Lines of kafka-get-offsets", "pykbroker offsets --topic orders --time earliest"),
+    ),
+)
 @bootstrap_options
 @click.option("--topic", metavar="REGEX", help="Topics whose whole names match. Default: all.")
 @_partitions

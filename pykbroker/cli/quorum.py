@@ -20,7 +20,9 @@ CLIENT_ID = "quorum"
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
 
-@click.group("quorum", cls=Words)
+@click.group(
+    "quorum", cls=Words, epilog=examples(("Leader, voters, and how far behind they are", "pykbroker quorum describe"))
+)
 @controller_options
 def command(**flags: Any) -> None:
     """Describe the quorum of the controllers, and add and remove voters."""

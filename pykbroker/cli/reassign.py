@@ -36,9 +36,14 @@ _plan_file = click.option(
     metavar="FILE",
     help='{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/d"]}]}',
 )
-_throttle = click.option("--throttle", type=click.IntRange(-1), metavar="BYTES", help="A second, between brokers.")
+_throttle = click.option(
+    "--throttle", type=click.IntRange(-1), metavar="BYTES", help="The most traffic between brokers, a second."
+)
 _directory_throttle = click.option(
-    "--replica-alter-log-dirs-throttle", type=click.IntRange(-1), metavar="BYTES", help="A second, between directories."
+    "--replica-alter-log-dirs-throttle",
+    type=click.IntRange(-1),
+    metavar="BYTES",
+    help="The most between log directories, a second.",
 )
 _additional = click.option(
     "--additional", is_flag=True, help="On top of moves that are under way, or to throttle them."
@@ -65,7 +70,16 @@ _factor = click.option(
 )
 
 
-@click.group("reassign", cls=TwoForms, like="kafka-reassign-partitions")
+@click.group(
+    "reassign",
+    cls=TwoForms,
+    like="kafka-reassign-partitions",
+    epilog=examples(
+        ("What would move?", "pykbroker reassign plan orders --brokers 1,2,3"),
+        ("Move it, and wait", "pykbroker reassign start orders --brokers 1,2,3 --wait"),
+        ("As by kafka-reassign-partitions", "pykbroker reassign --verify --reassignment-json-file plan.json"),
+    ),
+)
 @controller_options
 @click.option("--generate", is_flag=True, help="Propose where partitions of topics go; nothing moves.")
 @click.option("--execute", is_flag=True, help="Start the moves of a file.")
@@ -154,7 +168,7 @@ def plan(**flags: Any) -> None:
 @_timeout
 @_additional
 @_same_factor
-@click.option("--wait", is_flag=True, help="Until all is done; then clear throttles.")
+@click.option("--wait", is_flag=True, help="Wait until all is done, then clear throttles.")
 @click.option(
     "--wait-timeout", default="1h", show_default=True, metavar="TIME", help="With --wait: 500ms, 30s, 5m, 1h."
 )
