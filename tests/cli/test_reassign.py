@@ -143,7 +143,7 @@ def test_a_move_that_is_under_way_is_listed_and_cancelled(call: Call, moving: st
     cancelled = call(f"reassign cancel {moving}")
     assert cancelled.lines[0] == "1 move cancelled."
     assert call("reassign --list") == Outcome(0, "No partition reassignments found.\n", "")
-    assert replicas(call, moving) == [[1]]
+    until(lambda: replicas(call, moving) == [[1]], "the brokers know that the move is off")
     assert call(f"reassign cancel {moving}") == Outcome(0, "No move of these is under way.\n", "")
 
 
@@ -325,6 +325,6 @@ def test_controllers_list_and_cancel_moves(call: Call, moving: str) -> None:
     assert [each["topic"] for each in json.loads(listed.out)] == [moving]
     assert call(f"reassign --list {where}", with_server=False).lines[1].startswith(f"{moving}-0: replicas: 2,1.")
     assert call(f"reassign cancel {moving} {where}", with_server=False) == Outcome(0, "1 move cancelled.\n", "")
-    assert replicas(call, moving) == [[1]]
+    until(lambda: replicas(call, moving) == [[1]], "the brokers know that the move is off")
     refused = call(f"reassign plan {moving} {where}", with_server=False)
     assert refused.err == "Error: Controllers list and cancel moves alone: give --bootstrap-server\n"
