@@ -139,17 +139,22 @@ def _lag_ms(quorum: QuorumDescription, replica: QuorumReplica) -> int | None:
     return max(leader.last_caught_up_ms - replica.last_caught_up_ms, 0)
 
 
+def _slowest(quorum: QuorumDescription) -> QuorumReplica | None:
+    """Return the voter that has least of the log; one that was not heard of yet has nothing."""
+    return min(quorum.voters, key=lambda each: each.log_end_offset, default=None)
+
+
 def _max_lag(quorum: QuorumDescription) -> int | None:
-    lags = [_lag(quorum, each) for each in quorum.voters]
-    return max((each for each in lags if each is not None), default=None)
+    leader, slowest = quorum.leader, _slowest(quorum)
+    return None if leader is None or slowest is None else leader.log_end_offset - slowest.log_end_offset
 
 
 def _max_lag_ms(quorum: QuorumDescription) -> int | None:
-    """Return the longest time; 0 where all are at the end of the log, as Kafka's tool has it."""
-    if _max_lag(quorum) == 0:
-        return 0
-    lags = [_lag_ms(quorum, each) for each in quorum.voters]
-    return max((each for each in lags if each is not None), default=None)
+    """Return the time that the slowest voter lags, as Kafka's tool has it."""
+    leader, slowest = quorum.leader, _slowest(quorum)
+    if leader is None or slowest is None:
+        return None
+    return 0 if slowest is leader or _max_lag(quorum) == 0 else _lag_ms(quorum, slowest)
 
 
 # The texts of kafka-metadata-quorum
@@ -188,7 +193,8 @@ def _print_replication(quorum: QuorumDescription, human_readable: bool) -> None:
     titles = ["NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status"]
     lines = [titles]
     for each, status in _replicas(quorum):
-        lag = _lag(quorum, each)
+        leader = quorum.leader
+        lag = None if leader is None else leader.log_end_offset - each.log_end_offset
         lines.append(
             [
                 str(each.node_id),

@@ -91,8 +91,8 @@ def test_the_quorum_is_led_by_another(call: Call) -> None:
     told = json.loads(described.out)
     assert told["leader"] in (1, 2)
     [gone] = [each for each in told["replicas"] if each["node"] == GONE]
-    assert gone["lag"] > 0
-    assert told["max_follower_lag"] >= gone["lag"]
+    assert gone["lag"] is None or gone["lag"] > 0  # none where the new leader has never heard of it
+    assert told["max_follower_lag"] > 0
 
 
 def test_nothing_moves_to_a_broker_that_is_down(call: Call) -> None:
