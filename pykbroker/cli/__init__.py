@@ -18,6 +18,17 @@ Commands that are clients of a cluster:
 - `groups`, `group_options`, `group_actions`, `group_tables`, `offset_reset`: as `kafka-consumer-groups`.
 - `transactions`, `transaction_actions`: as `kafka-transactions`.
 - `delete_records`: as `kafka-delete-records`.
+- `brokers`, `broker_actions`, `broker_rows`; `apis`: as `kafka-broker-api-versions`.
+- `quorum`, `quorum_actions`, `voter_actions`: as `kafka-metadata-quorum`.
+- `features`, `feature_actions`, `releases`: as `kafka-features`.
+- `offsets`, `offset_actions`, `offset_times`, `partition_patterns`: as `kafka-get-offsets`.
+- `log_dirs`, `log_dir_actions`: as `kafka-log-dirs`.
+- `elect_leaders`, `partition_file`: as `kafka-leader-election`.
+- `reassign`, `reassign_options`: as `kafka-reassign-partitions`; `reassign_words`, `reassign_planning` and
+  `reassign_as_kafka`: the two forms of the same. `reassignment_plan`, `reassignment_proposal`: what is to be;
+  `reassignment_start`, `reassignment_state`, `reassignment_cancellation`: what is done;
+  `replica_places`: where they lie.
+- `two_forms`: groups of words, and of Kafka's flags; `controller_options`: controllers in place of brokers.
 - `produce`, `produce_flags`, `produce_run`, `line_reader`: as `kafka-console-producer`, and more.
 - `consume`, `consume_flags`, `consume_run`, `record_format`: as `kafka-console-consumer`, and more.
 - `records`: records as text, as JSON, in Avro and Protobuf, for these two.

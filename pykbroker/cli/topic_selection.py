@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.metadata import TopicMetadata
 from pykbroker.client.topics import list_topics
@@ -32,3 +34,12 @@ async def existing(cluster: Cluster, options: TopicOptions) -> list[TopicMetadat
         others = [topic.name for topic in await list_topics(cluster)]
         raise CommandFailed(f"There is no topic '{missing[0][:250]}'.{did_you_mean(missing[0], others)}")
     return topics
+
+
+async def known_topics(cluster: Cluster, names: Sequence[str]) -> list[TopicMetadata]:
+    """Return topics by their exact names, in this order. Raises CommandFailed for one that does not exist."""
+    topics = {topic.name: topic for topic in await list_topics(cluster)}
+    for name in names:
+        if name not in topics:
+            raise CommandFailed(f"There is no topic '{name[:250]}'.{did_you_mean(name, topics)}")
+    return [topics[name] for name in names]

@@ -24,6 +24,12 @@ class Words(ClientGroup):
     def __init__(self, *args: Any, callback: Callable[..., Any], **options: Any) -> None:
         super().__init__(*args, callback=self._before_a_word(callback), **options)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            *most, last = self.list_commands(ctx)
+            raise CommandFailed(f"Say what to do: {', '.join(most)} or {last}; `{ctx.command_path} --help` shows how")
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
@@ -60,18 +66,12 @@ class Words(ClientGroup):
 class TwoForms(Words):
     """A group; its callback is the form with flags. like: the tool of Kafka whose flags these are."""
 
-    _ALSO_IN_FRONT: Final = ("bootstrap_server", "command_config", "as_json")
+    _ALSO_IN_FRONT: Final = ("bootstrap_server", "bootstrap_controller", "command_config", "as_json")
 
     def __init__(self, *args: Any, like: str, **options: Any) -> None:
         options |= {"invoke_without_command": True, "no_args_is_help": False, "subcommand_metavar": "[COMMAND …]"}
         super().__init__(*args, **options)
         self._like = like
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:
-            *most, last = self.list_commands(ctx)
-            raise CommandFailed(f"Say what to do: {', '.join(most)} or {last}; `{ctx.command_path} --help` shows how")
-        return super().parse_args(ctx, args)
 
     def takes(self, parameter: str, word: click.Command) -> bool:
         return parameter in self._ALSO_IN_FRONT and super().takes(parameter, word)

@@ -28,6 +28,10 @@ Administration, as functions of a cluster:
 - `groups`: list, describe, delete.
 - `group_offsets`: fetch, commit, delete.
 - `offsets`: ListOffsets.
+- `brokers`, `each_node`: which there are, and one question to many of them.
+- `quorum`, `features`: the controllers and their voters, levels of features.
+- `log_dirs`, `reassignments`, `elections`: where replicas lie, where they go, who leads them.
+- `replication_throttles`: bounds on the traffic of moves.
 - `delete_records`: DeleteRecords.
 - `transactions`: list, describe, and end those that hang.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from pykbroker.protocol.messages.offsets import (
@@ -15,10 +15,21 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .connection import Connection
-from .leaders import Answers, ask_leaders
+from .errors import ClientError, UnsupportedByBroker
+from .leaders import Answers, ask_leaders, ask_reachable_leaders
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+_SINCE_VERSION = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 _CONSUMER = -1
@@ -37,7 +48,32 @@ async def list_offsets(
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
     """The first offset at or after each timestamp. Raises UnknownTopic, KafkaError."""
 
+    return await ask_leaders(cluster, timestamps, _asking(isolation_level))
+
+
+async def list_reachable_offsets(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
+    on_answer: Callable[[int], None] = lambda count: None,
+) -> dict[TopicPartition, OffsetAndTimestamp | ClientError]:
+    """Return what `list_offsets` does where the leader answers, and why not elsewhere.
+
+    The leaders are those of the cluster's metadata. on_answer: as of `ask_reachable_leaders`.
+    """
+    return await ask_reachable_leaders(cluster, timestamps, _asking(isolation_level), on_answer=on_answer)
+
+
+def _asking(
+    isolation_level: int,
+) -> Callable[[Connection, Mapping[TopicPartition, int]], Awaitable[Answers[OffsetAndTimestamp]]]:
+    """Return what sends one request to a leader."""
+
     async def ask(connection: Connection, times: Mapping[TopicPartition, int]) -> Answers[OffsetAndTimestamp]:
+        version = connection.version_of(ListOffsetsRequest)
+        if version < max(_SINCE_VERSION.get(timestamp, 0) for timestamp in times.values()):
+            raise UnsupportedByBroker(f"{connection.peer} does not know such a place in a log")
         topics: dict[str, ListOffsetsTopic] = {}
         for at, timestamp in times.items():
             row = topics.setdefault(at.topic, ListOffsetsTopic(name=at.topic))
@@ -45,7 +81,7 @@ async def list_offsets(
         request = ListOffsetsRequest(
             replica_id=_CONSUMER, isolation_level=isolation_level, topics=list(topics.values())
         )
-        response = await connection.request(request, ListOffsetsResponse)
+        response = await connection.request(request, ListOffsetsResponse, version=version)
         return [
             (
                 TopicPartition(topic.name, row.partition_index),
@@ -56,4 +92,4 @@ async def list_offsets(
             for row in topic.partitions
         ]
 
-    return await ask_leaders(cluster, timestamps, ask)
+    return ask

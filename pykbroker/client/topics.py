@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
@@ -80,14 +81,23 @@ async def delete_topic(cluster: Cluster, name: str) -> None:
 
 
 async def list_topics(cluster: Cluster) -> list[TopicMetadata]:
-    """All of them, internal ones too, by name."""
-    metadata = await cluster.refresh()
-    return [topic for _, topic in sorted(metadata.topics.items())]
+    """All of them, internal ones too, by name; asked for page by page where the broker can, for there may be many."""
+    connection = await cluster.any_connection()
+    if ApiKey.DESCRIBE_TOPIC_PARTITIONS not in connection.versions:
+        metadata = await cluster.refresh()
+        return [topic for _, topic in sorted(metadata.topics.items())]
+    await cluster.refresh([])  # for the nodes
+    topics = await _describe_by_page(cluster, [])
+    found = {topic.name: topic for topic in sorted(topics, key=lambda topic: topic.name)}
+    cluster.metadata = replace(cluster.metadata, topics=found)
+    return list(found.values())
 
 
 async def describe_topics(cluster: Cluster, names: Iterable[str]) -> list[TopicMetadata]:
     """Describe topics, with eligible leader replicas where the broker tells them. Raises UnknownTopic, KafkaError."""
     wanted = sorted(set(names))
+    if not wanted:
+        return []
     connection = await cluster.any_connection()
     if ApiKey.DESCRIBE_TOPIC_PARTITIONS in connection.versions:
         return await _describe_by_page(cluster, wanted)
@@ -95,13 +105,16 @@ async def describe_topics(cluster: Cluster, names: Iterable[str]) -> list[TopicM
 
 
 async def _describe_by_page(cluster: Cluster, names: list[str]) -> list[TopicMetadata]:
+    """Describe topics; without names all of them. Raises UnknownTopic."""
     found: dict[str, TopicMetadata] = {}
     cursor = None
-    while names:
+    while True:
         request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in names], cursor=cursor)
         response = await cluster.request(request, DescribeTopicPartitionsResponse)
         for row in response.topics:
             if row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                if not names:
+                    continue  # deleted between two pages
                 raise UnknownTopic(f"Topic '{row.name}' does not exist")
             check(row.error_code)
             assert row.name is not None
@@ -109,8 +122,7 @@ async def _describe_by_page(cluster: Cluster, names: list[str]) -> list[TopicMet
             topic.partitions.update(_partitions(row))
         cursor = response.next_cursor
         if cursor is None:
-            break
-    return list(found.values())
+            return list(found.values())
 
 
 def _partitions(topic: DescribeTopicPartitionsResponseTopic) -> dict[int, PartitionMetadata]:

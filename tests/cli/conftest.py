@@ -83,17 +83,26 @@ def given(bootstrap: str) -> Callable[..., None]:
     return send
 
 
-@pytest.fixture
-def call(bootstrap: str) -> Callable[..., Outcome]:
-    """`call("topics --list")` in this process; what follows the text are further arguments as they are."""
+def calling(bootstrap: str) -> Callable[..., Outcome]:
+    """Return what runs `"topics --list"` in this process; what follows the text are further arguments as they are.
 
-    def invoke(text: str, *more: str) -> Outcome:
+    with_server=False: the text alone says where the cluster is.
+    """
+
+    def invoke(text: str, *more: str, with_server: bool = True) -> Outcome:
         command, *flags = text.split()
-        result = CliRunner().invoke(main, [command, "--bootstrap-server", bootstrap, *flags, *more])
+        server = ["--bootstrap-server", bootstrap] if with_server else []
+        result = CliRunner().invoke(main, [command, *server, *flags, *more])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return invoke
+
+
+@pytest.fixture
+def call(bootstrap: str) -> Callable[..., Outcome]:
+    """Commands on the one broker: `call("topics --list")`."""
+    return calling(bootstrap)
 
 
 @pytest.fixture
