@@ -49,7 +49,6 @@ _COMMANDS = {
     "verify": "Check the log directories of a stopped node.",
     "diff": "Run a script on two brokers, and tell what they did differently.",
     "probe": "Write down what a cluster offers, for start --as.",
-    "broker-api-versions": "Show the APIs that each broker offers.",
     "kafka": "Run a tool of Kafka's by its name: kafka-topics.sh.",
     "inspect": "Show what is in frames, segments and the metadata log.",
     "completion": "Print the script that lets a shell complete commands and options.",

@@ -11,13 +11,22 @@ from typing import Final
 
 TOOLS: Final = {
     "kafka-acls": "acls",
-    "kafka-broker-api-versions": "broker-api-versions",
+    "kafka-broker-api-versions": "apis",
     "kafka-configs": "configs",
     "kafka-console-consumer": "consume",
     "kafka-console-producer": "produce",
     "kafka-consumer-groups": "groups",
+    "kafka-consumer-perf-test": "perf consume",
     "kafka-delegation-tokens": "tokens",
     "kafka-delete-records": "delete-records",
+    "kafka-e2e-latency": "perf latency",
+    "kafka-features": "features",
+    "kafka-get-offsets": "offsets",
+    "kafka-leader-election": "elect-leaders",
+    "kafka-log-dirs": "log-dirs",
+    "kafka-metadata-quorum": "quorum",
+    "kafka-producer-perf-test": "perf produce",
+    "kafka-reassign-partitions": "reassign",
     "kafka-server-start": "start",
     "kafka-storage": "format",
     "kafka-topics": "topics",
@@ -48,7 +57,7 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
         told = _of_storage(told)
     elif name == "kafka-server-start":
         told = [each for each in told if each != "-daemon"]
-    return [TOOLS[name], *told]
+    return [*TOOLS[name].split(), *told]
 
 
 def _translated(argument: str) -> str:
