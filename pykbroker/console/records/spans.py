@@ -1,0 +1,83 @@
+"""Spans: the first offset of each partition of a topic and the one behind its last record, as a reader sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import trio
+
+from pykbroker.client.errors import KafkaError, UnknownTopic
+from pykbroker.client.metadata import Node
+from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from pykbroker.console.api.partition_offsets import Found, find_offsets
+from pykbroker.console.api.topic import leaders
+from pykbroker.console.api.topic_rows import metadata_of
+from pykbroker.console.endpoint import Asking
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
+
+ByLeader = Mapping[Node, list[TopicPartition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of a partition: from `first` to the one before `end`."""
+
+    first: int
+    end: int
+
+    def inside(self, offset: int) -> int:
+        return min(max(offset, self.first), self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpans:
+    """The spans of a topic's partitions, or of one. total: the partitions of the topic; errors: Kafka's names of the
+    reasons where a partition has no span.
+    """
+
+    spans: Mapping[int, Span]
+    errors: Mapping[int, str]
+    total: int
+    by_leader: ByLeader
+
+    def of_partitions(self, spans: Mapping[int, Span]) -> TopicSpans:
+        return replace(self, spans=spans)
+
+
+async def spans_of(asking: Asking, name: str, partition: int | None, isolation_level: int) -> TopicSpans:
+    """Return the spans of all partitions of a topic, or of one. Raises UnknownTopic, KafkaError, ClientError."""
+    response, found = await metadata_of(asking.cluster, name)
+    rows = [each for each in found.partitions if partition is None or each.partition_index == partition]
+    if not rows:
+        raise UnknownTopic(f"Topic '{name}' has no partition {partition}: it has 0 to {len(found.partitions) - 1}")
+    by_leader = leaders(response, name, rows)
+    first, end = Found({}, {}), Found({}, {})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(find_offsets, asking.cluster, by_leader, EARLIEST_TIMESTAMP, first, isolation_level)
+        nursery.start_soon(find_offsets, asking.cluster, by_leader, LATEST_TIMESTAMP, end, isolation_level)
+    spans: dict[int, Span] = {}
+    errors: dict[int, str] = {}
+    for row in sorted(rows, key=lambda each: each.partition_index):
+        at = TopicPartition(name, row.partition_index)
+        if at in first.offsets and at in end.offsets:
+            low = first.offsets[at]
+            spans[at.partition] = Span(low, max(low, end.offsets[at]))
+        else:
+            no_leader = ErrorCode.LEADER_NOT_AVAILABLE.name
+            errors[at.partition] = first.errors.get(at) or end.errors.get(at) or no_leader
+    if partition is not None and partition in errors:
+        raise KafkaError(ErrorCode[errors[partition]], f"Partition {name}-{partition}: {errors[partition]}")
+    return TopicSpans(spans, errors, len(found.partitions), by_leader)
+
+
+async def offsets_at(asking: Asking, topic: TopicSpans, timestamp_ms: int, isolation_level: int) -> dict[int, int]:
+    """Return the offset of the first record in each partition that is as young, or its end where none is."""
+    found = Found({}, {})
+    await find_offsets(asking.cluster, topic.by_leader, timestamp_ms, found, isolation_level)
+    by_partition = {at.partition: offset for at, offset in found.offsets.items()}
+    return {
+        partition: span.inside(by_partition[partition]) if by_partition.get(partition, -1) >= 0 else span.end
+        for partition, span in topic.spans.items()
+    }
