@@ -25,7 +25,7 @@ from .fetching import PIECE_BYTES, Reader
 from .spans import Span
 from .unpacking import Entry, Part, entries_of
 
-MOST_BYTES: Final = 32 * 1024 * 1024
+MOST_BYTES: Final = 128 * 1024 * 1024
 """Of what is fetched for one page."""
 LONGEST_S: Final = 8.0
 _WINDOW_BYTES: Final = 4 * 1024 * 1024
@@ -172,7 +172,7 @@ async def _fill_backwards(reader: Reader, budget: Budget, share: int, run: _Run)
         entries = await _window(reader, budget, 4 * share, run, start)
         if entries is not None:
             break
-        run.window = 1 if budget.is_over else max(1, run.window // 8)
+        run.window = 1 if budget.is_over else max(1, (run.position - start) // 8)
     if not entries:
         run.window = min(_MOST_WINDOW, 4 * run.window)
     run.ready.extend(reversed(entries))
