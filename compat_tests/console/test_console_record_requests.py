@@ -258,7 +258,9 @@ def test_a_topic_of_ten_thousand_partitions_is_read_in_part_and_says_so(console:
 def test_a_search_finds_keys_of_any_bytes_and_says_how_far_it_looked(console: ConsoleBroker) -> None:
     make_topic(console, "searched", 2)
     for number in range(6):
-        make_records(console, "searched", [f"value {number}"], partition=number % 2, key=b"k\xff" if number > 3 else b"k")
+        make_records(
+            console, "searched", [f"value {number}"], partition=number % 2, key=b"k\xff" if number > 3 else b"k"
+        )
     with events_of(console, "searched/records/search?key=6bff&key_kind=hex") as events:
         found = list(events)
     rows = [row for event, rows in found if event == "found" for row in rows]
@@ -280,9 +282,12 @@ def test_a_search_stops_at_its_bound_and_goes_on_from_there(console: ConsoleBrok
 
 
 @pytest.mark.parametrize(
-    ("query", "part"), [("", "'key'"), ("key=0g&key_kind=hex", "hex"), ("key=a&from=x", "'from'"), ("key=a&after=x", "")]
+    ("query", "part"),
+    [("", "'key'"), ("key=0g&key_kind=hex", "hex"), ("key=a&from=x", "'from'"), ("key=a&after=x", "")],
 )
-def test_a_mistake_in_a_search_ends_it_with_a_line(console: ConsoleBroker, mistakes: str, query: str, part: str) -> None:
+def test_a_mistake_in_a_search_ends_it_with_a_line(
+    console: ConsoleBroker, mistakes: str, query: str, part: str
+) -> None:
     with events_of(console, f"mistakes/records/search?{query}") as events:
         (event, body), *_ = [each for each in events if each[0] in ("failure", "done")]
     assert (event, body["error"]["name"]) == ("failure", "INVALID_REQUEST")

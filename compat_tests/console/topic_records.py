@@ -41,7 +41,9 @@ def make_records(
     for value in values:
         while True:
             try:
-                producer.produce(topic, value=value, key=key, partition=partition, headers=list(headers), on_delivery=on_delivery)
+                producer.produce(
+                    topic, value=value, key=key, partition=partition, headers=list(headers), on_delivery=on_delivery
+                )
                 break
             except BufferError:
                 producer.poll(0.1)
