@@ -6,7 +6,7 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -200,6 +200,22 @@ def test_a_download_is_the_bytes_themselves_and_no_page(console: ConsoleBroker) 
     assert headers["content-disposition"] == 'attachment; filename="saved-0-0.value.bin"'
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["content-length"] == str(len(script))
+
+
+def test_downloads_that_nobody_takes_are_few(console: ConsoleBroker) -> None:
+    make_topic(console, "slow", configs=LARGE)
+    make_records(console, "slow", [b"x" * 30_000_000], message_max_bytes="110000000")
+    path = "/api/topics/slow/records/0/0/value"
+    with ExitStack() as readers:
+        for _ in range(4):
+            reader = http.client.HTTPConnection(console.url.removeprefix("http://"), timeout=PATIENCE_S)
+            readers.enter_context(closing(reader)).request("GET", path)
+            assert readers.enter_context(closing(reader.getresponse())).status == 200
+        answer = ask(console.url + path)
+        assert (answer.status, answer.error) == (429, "TOO_MANY_STREAMS")
+    deadline = time.monotonic() + PATIENCE_S
+    while ask(console.url + path).status != 200:
+        assert time.monotonic() < deadline
 
 
 LARGE = {"max.message.bytes": str(110_000_000)}

@@ -83,7 +83,7 @@ function form(view, address, asked, written, list) {
     { class: "panel", role: "search" },
     element(
       "div",
-      { class: "bar" },
+      { class: "bar fields" },
       field({ label: "Partition", name: "partition", type: "number", min: 0, value: asked.partition, placeholder: "all" }),
       field({ label: "Order", name: "order", type: "select", value: asked.order, options: [["", "Newest first"], ["oldest", "Oldest first"]] }),
       field({ label: "From", name: "from", value: asked.from, placeholder: "start", maxlength: 100 }),
