@@ -238,7 +238,7 @@ def test_a_record_of_a_hundred_megabytes_is_cut_and_can_be_downloaded(console: C
 def test_a_batch_that_grows_by_a_thousand_is_shown_in_part(console: ConsoleBroker) -> None:
     make_topic(console, "blown.up")
     make_records(console, "blown.up", ["before"])
-    settings = {"message_max_bytes": "110000000", "batch_size": "110000000", "compression_type": "zstd"}
+    settings = {"message_max_bytes": "110000000", "compression_type": "zstd"}
     make_records(console, "blown.up", [b"x" * 60_000_000], **settings)
     make_records(console, "blown.up", ["behind"])
     for order in ("oldest", "newest"):

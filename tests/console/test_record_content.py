@@ -15,7 +15,7 @@ from pykbroker.console.records.cursor import cursor_text, parse_cursor
 from pykbroker.console.records.fetching import Fetched
 from pykbroker.console.records.json_layout import check, pretty
 from pykbroker.console.records.places import Anchor, Place, offsets_of, parse_place
-from pykbroker.console.records.spans import Span
+from pykbroker.console.records.span import Span
 from pykbroker.console.records.unpacking import Part, entries_of
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression

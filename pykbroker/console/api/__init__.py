@@ -6,7 +6,7 @@
 - `records`, `record`: a page of records, and one record whole or as a file.
 - `record_search`, `record_tail`: records by key and records as they come, as live events.
 - `record_production`: one record from a form.
-- `record_rows`, `topic_rows`, `partition_offsets`, `replica_sizes`, `pages`: what they share.
+- `record_rows`, `record_spans`, `topic_rows`, `partition_offsets`, `replica_sizes`, `pages`: what they share.
 
 Functions get `Asking` and `Arguments`. They ask the broker with `pykbroker.client` alone, every wait with a limit, and
 compute over many entries in `asking.threads`.

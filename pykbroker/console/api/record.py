@@ -13,12 +13,12 @@ from pykbroker.client.offsets import READ_UNCOMMITTED
 from pykbroker.console.endpoint import Arguments, Asking, Download
 from pykbroker.console.records.content import FORMS, Content, content_of
 from pykbroker.console.records.fetching import ONE_BATCH, Fetched, Reader
-from pykbroker.console.records.spans import spans_of
 from pykbroker.console.records.unpacking import Whole, timestamp_type_of, whole_record
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .record_rows import check_offset_of_record
+from .record_spans import spans_of
 
 T = TypeVar("T")
 

@@ -14,9 +14,11 @@ from pykbroker.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from pykbroker.console.endpoint import Arguments, Asking, Json
 from pykbroker.console.records.places import Anchor, parse_place
 from pykbroker.console.records.places import offsets_of as offsets_of_place
-from pykbroker.console.records.spans import Span, TopicSpans, offsets_at
+from pykbroker.console.records.span import Span
 from pykbroker.console.records.unpacking import Entry
 from pykbroker.protocol.errors import ErrorCode
+
+from .record_spans import TopicSpans, offsets_at
 
 _MOST_PARTITION: Final = 2**31 - 1
 

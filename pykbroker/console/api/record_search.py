@@ -21,11 +21,12 @@ from pykbroker.console.endpoint import Arguments, Asking, Events
 from pykbroker.console.failures import name_of
 from pykbroker.console.records.cursor import cursor_text, parse_cursor
 from pykbroker.console.records.fetching import PIECE_BYTES, Reader
-from pykbroker.console.records.spans import Span, spans_of
+from pykbroker.console.records.span import Span
 from pykbroker.console.records.unpacking import Part, entries_of
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .record_rows import bounded_spans, isolation_asked, partition_asked, row_of
+from .record_spans import spans_of
 
 LONGEST_S: Final = 60.0
 MOST_BYTES: Final = 2 * 1024 * 1024 * 1024

@@ -23,13 +23,13 @@ from pykbroker.client.offsets import EARLIEST_TIMESTAMP
 from pykbroker.console.endpoint import Arguments, Asking, Events
 from pykbroker.console.failures import name_of
 from pykbroker.console.records.fetching import Fetched, fetch, one_of_few
-from pykbroker.console.records.spans import spans_of
 from pykbroker.console.records.unpacking import Entry, Part, Piece, entries_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .partition_offsets import Found, find_offsets
 from .record_rows import isolation_asked, partition_asked, row_of
+from .record_spans import spans_of
 from .topic import leaders
 from .topic_rows import metadata_of
 

@@ -11,9 +11,10 @@ from pykbroker.console.endpoint import Arguments, Asking, Json
 from pykbroker.console.records.cursor import LONGEST, MOST_PARTITIONS, cursor_text, parse_cursor
 from pykbroker.console.records.fetching import Reader
 from pykbroker.console.records.paging import read_page
-from pykbroker.console.records.spans import Span, spans_of
+from pykbroker.console.records.span import Span
 
 from .record_rows import bounded_spans, isolation_asked, partition_asked, row_of
+from .record_spans import spans_of
 
 DEFAULT_SIZE: Final = 50
 MOST_SIZE: Final = 200

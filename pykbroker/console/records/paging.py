@@ -22,7 +22,7 @@ from pykbroker.console.failures import name_of
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .fetching import PIECE_BYTES, Reader
-from .spans import Span
+from .span import Span
 from .unpacking import Entry, Part, entries_of
 
 MOST_BYTES: Final = 128 * 1024 * 1024

@@ -16,7 +16,7 @@ from typing import Final
 
 from pykbroker.client.errors import BadInput
 
-from .spans import Span
+from .span import Span
 
 MOST_OFFSET: Final = 2**63 - 1
 _DISTANCE: Final = re.compile(r"(start|end)(?:\s*([+-])\s*([0-9]{1,19}))?")

@@ -1,34 +1,25 @@
-"""Spans: the first offset of each partition of a topic and the one behind its last record, as a reader sees them."""
+"""The spans of a topic's partitions, as their leaders tell them to a reader of an isolation level."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import trio
 
 from pykbroker.client.errors import KafkaError, UnknownTopic
 from pykbroker.client.metadata import Node
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from pykbroker.console.api.partition_offsets import Found, find_offsets
-from pykbroker.console.api.topic import leaders
-from pykbroker.console.api.topic_rows import metadata_of
 from pykbroker.console.endpoint import Asking
+from pykbroker.console.records.span import Span
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 
+from .partition_offsets import Found, find_offsets
+from .topic import leaders
+from .topic_rows import metadata_of
+
 ByLeader = Mapping[Node, list[TopicPartition]]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Offsets of a partition: from `first` to the one before `end`."""
-
-    first: int
-    end: int
-
-    def inside(self, offset: int) -> int:
-        return min(max(offset, self.first), self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +32,6 @@ class TopicSpans:
     errors: Mapping[int, str]
     total: int
     by_leader: ByLeader
-
-    def of_partitions(self, spans: Mapping[int, Span]) -> TopicSpans:
-        return replace(self, spans=spans)
 
 
 async def spans_of(asking: Asking, name: str, partition: int | None, isolation_level: int) -> TopicSpans:
