@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -206,6 +208,17 @@ def test_records_are_shown_as_they_come_with_a_pause(console: ConsoleBroker, pag
     shows(page, ["second", "first"], "New records")
     make_records(console, "live", map(str, range(2000)))
     page.sees("came too fast and are left out")
+
+
+def test_a_live_page_for_which_there_is_no_room_says_so(console: ConsoleBroker, page: Page) -> None:
+    make_topic(console, "crowded")
+    with ExitStack() as readers:
+        for _ in range(32):
+            reader = readers.enter_context(closing(HTTPConnection(console.url.removeprefix("http://"), timeout=60)))
+            reader.request("GET", "/api/topics/crowded/records/tail")
+            readers.enter_context(closing(reader.getresponse()))
+        page.open("/topics/crowded/tail")
+        assert page.failure().startswith("TOO_MANY_STREAMS: ")
 
 
 def test_a_live_page_of_a_topic_that_is_deleted_ends_with_a_line(console: ConsoleBroker, page: Page) -> None:

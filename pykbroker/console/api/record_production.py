@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.client.errors import BadInput, KafkaError
 from pykbroker.client.producer import open_producer
 from pykbroker.console.endpoint import Arguments, Asking
+from pykbroker.console.records.content import bytes_of_hex
 from pykbroker.console.records.json_layout import check
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import Header
@@ -20,12 +20,11 @@ MOST_HEADERS: Final = 100
 KINDS: Final = ("text", "json", "hex", "null")
 _DELIVERY_TIMEOUT_MS: Final = 15_000
 _MOST_PARTITION: Final = 2**31 - 1
-_SEPARATORS: Final = re.compile(r"[\s:]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """Where a record is."""
+    """The place that a record got."""
 
     partition: int
     offset: str
@@ -56,7 +55,7 @@ def _bytes(given: Arguments, name: str, default: str) -> bytes | None:
     text = given.text(name, "", longest=MOST_CHARACTERS)
     if kind == "hex":
         try:
-            return bytes.fromhex(_SEPARATORS.sub("", text))
+            return bytes_of_hex(text)
         except ValueError:
             raise BadInput(f"the {name} is not hex: pairs of 0-9 and a-f, such as 00 ff 1a") from None
     if kind == "json":

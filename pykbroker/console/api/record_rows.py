@@ -55,8 +55,12 @@ async def bounded_spans(
     """
     lows = await _offsets(asking, given, "from", name, topic, isolation_level)
     highs = await _offsets(asking, given, "to", name, topic, isolation_level)
+    return await asking.threads.run(_between, topic.spans, lows, highs)
+
+
+def _between(spans: Mapping[int, Span], lows: Mapping[int, int], highs: Mapping[int, int]) -> dict[int, Span]:
     found: dict[int, Span] = {}
-    for partition, span in topic.spans.items():
+    for partition, span in spans.items():
         low = lows.get(partition, span.first)
         found[partition] = Span(low, max(low, highs.get(partition, span.end)))
     return found

@@ -8,7 +8,6 @@ Events: `found` with rows, `progress`, and one `done` with the reason and the pl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +18,7 @@ import trio
 from pykbroker.client.errors import BadInput, ClientError
 from pykbroker.console.endpoint import Arguments, Asking, Events
 from pykbroker.console.failures import name_of
+from pykbroker.console.records.content import bytes_of_hex
 from pykbroker.console.records.cursor import cursor_text, parse_cursor
 from pykbroker.console.records.fetching import PIECE_BYTES, Reader
 from pykbroker.console.records.span import Span
@@ -34,12 +34,11 @@ MOST_FOUND: Final = 200
 _LONGEST_KEY: Final = 10_000
 _PROGRESS_EVERY_S: Final = 0.25
 _LONGEST_REST_S: Final = 1.0
-_SEPARATORS: Final = re.compile(r"[\s:]+")
 
 
 @dataclass(slots=True)
 class _Search:
-    """How far a search is. ends_s: by trio's clock; offsets: to look at in all."""
+    """The state of a search. ends_s: by trio's clock; offsets: to look at in all."""
 
     ends_s: float
     offsets: int
@@ -132,7 +131,7 @@ def _key(given: Arguments) -> bytes:
     if given.one_of("key_kind", ("text", "hex"), "text") == "text":
         return text.encode()
     try:
-        return bytes.fromhex(_SEPARATORS.sub("", text))
+        return bytes_of_hex(text)
     except ValueError:
         raise BadInput("the key is not hex: pairs of 0-9 and a-f, such as 00 ff 1a") from None
 

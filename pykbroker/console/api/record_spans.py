@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -40,24 +40,29 @@ async def spans_of(asking: Asking, name: str, partition: int | None, isolation_l
     rows = [each for each in found.partitions if partition is None or each.partition_index == partition]
     if not rows:
         raise UnknownTopic(f"Topic '{name}' has no partition {partition}: it has 0 to {len(found.partitions) - 1}")
-    by_leader = leaders(response, name, rows)
+    by_leader = await asking.threads.run(leaders, response, name, rows)
     first, end = Found({}, {}), Found({}, {})
     async with trio.open_nursery() as nursery:
         nursery.start_soon(find_offsets, asking.cluster, by_leader, EARLIEST_TIMESTAMP, first, isolation_level)
         nursery.start_soon(find_offsets, asking.cluster, by_leader, LATEST_TIMESTAMP, end, isolation_level)
+    partitions = [TopicPartition(name, each.partition_index) for each in rows]
+    spans, errors = await asking.threads.run(_joined, partitions, first, end)
+    if partition is not None and partition in errors:
+        raise KafkaError(ErrorCode[errors[partition]], f"Partition {name}-{partition}: {errors[partition]}")
+    return TopicSpans(spans, errors, len(found.partitions), by_leader)
+
+
+def _joined(partitions: Sequence[TopicPartition], first: Found, end: Found) -> tuple[dict[int, Span], dict[int, str]]:
     spans: dict[int, Span] = {}
     errors: dict[int, str] = {}
-    for row in sorted(rows, key=lambda each: each.partition_index):
-        at = TopicPartition(name, row.partition_index)
+    for at in sorted(partitions):
         if at in first.offsets and at in end.offsets:
             low = first.offsets[at]
             spans[at.partition] = Span(low, max(low, end.offsets[at]))
         else:
             no_leader = ErrorCode.LEADER_NOT_AVAILABLE.name
             errors[at.partition] = first.errors.get(at) or end.errors.get(at) or no_leader
-    if partition is not None and partition in errors:
-        raise KafkaError(ErrorCode[errors[partition]], f"Partition {name}-{partition}: {errors[partition]}")
-    return TopicSpans(spans, errors, len(found.partitions), by_leader)
+    return spans, errors
 
 
 async def offsets_at(asking: Asking, topic: TopicSpans, timestamp_ms: int, isolation_level: int) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,13 +12,14 @@ from .json_layout import check, pretty
 MOST_JSON_BYTES: Final = 1024 * 1024
 _BYTES_A_LINE: Final = 16
 _CHARACTERS_A_LINE: Final = 78
-_KEPT_CONTROLS: Final = frozenset("\t\n\r")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_SEPARATORS: Final = re.compile(r"[\s:]+")
 FORMS: Final = ("auto", "text", "hex")
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """kind: null, empty, json, text or hex; text: what is shown; is_cut: there is more than that."""
+    """The part of some bytes that is shown. kind: null, empty, json, text or hex; is_cut: there is more than the text has."""
 
     kind: str
     text: str
@@ -44,6 +46,11 @@ def content_of(data: bytes | None, most_characters: int, form: str = "auto", *, 
     return shown if len(data) <= 4 * most_characters else Content("text", shown.text, len(data), True)
 
 
+def bytes_of_hex(text: str) -> bytes:
+    """Return the bytes of pairs of hex digits, with spaces or colons between them or not. Raises ValueError."""
+    return bytes.fromhex(_SEPARATORS.sub("", text))
+
+
 def _cut(kind: str, text: str, size_bytes: int, most_characters: int) -> Content:
     return Content(kind, text[:most_characters], size_bytes, len(text) > most_characters)
 
@@ -58,7 +65,7 @@ def _text(data: bytes, most_characters: int, *, is_lenient: bool) -> str | None:
         return None
     if is_lenient:
         return text
-    return None if any(each < " " and each not in _KEPT_CONTROLS for each in text) else text
+    return None if _CONTROL.search(text) else text
 
 
 def _json(data: bytes, most_characters: int) -> str | None:

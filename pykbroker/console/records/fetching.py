@@ -97,7 +97,7 @@ def _fetched(data: PartitionData, isolation_level: int) -> Fetched | ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads single partitions, wherever their leaders move. cluster: for these reads alone."""
+    """A reader of single partitions, wherever their leaders move. cluster: for its reads alone."""
 
     asking: Asking
     cluster: Cluster

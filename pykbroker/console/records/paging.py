@@ -35,7 +35,7 @@ _MOST_WINDOW: Final = 1_000_000
 
 @dataclass(slots=True)
 class Budget:
-    """What reading may still take. ends_s: by trio's clock."""
+    """The bytes and the time that reading may still take. ends_s: by trio's clock."""
 
     bytes_left: int
     ends_s: float

@@ -70,7 +70,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What to take of a partition: offsets from `start` to the one before `stop`, and so many records at most."""
+    """Offsets of a partition, from `start` to the one before `stop`. most: so many of the records are taken."""
 
     partition: int
     start: int
