@@ -5,19 +5,17 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from .console_broker import ConsoleBroker, ask
+from .event_lines import PATIENCE_S, events_of
 from .topic_records import make_records, make_topic, make_transaction
 
 pytestmark = pytest.mark.xdist_group("console record requests")
-
-PATIENCE_S = 60
 
 
 def page(console: ConsoleBroker, topic: str, query: str = "") -> Any:
@@ -28,28 +26,6 @@ def page(console: ConsoleBroker, topic: str, query: str = "") -> Any:
 
 def values(found: Any) -> list[str]:
     return [row["value"]["text"] for row in found["rows"]]
-
-
-@contextmanager
-def events_of(console: ConsoleBroker, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
-    """The events of a stream; the connection is closed at the end."""
-    with closing(http.client.HTTPConnection(console.url.removeprefix("http://"), timeout=PATIENCE_S)) as connection:
-        connection.request("GET", f"/api/topics/{path}")
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.read()
-
-        def events() -> Iterator[tuple[str, Any]]:
-            event = ""
-            for line in answer:
-                text = line.decode().rstrip("\n")
-                if text.startswith("event: "):
-                    event = text.removeprefix("event: ")
-                elif text.startswith("data: "):
-                    yield event, json.loads(text.removeprefix("data: "))
-                    if event in ("end", "failure"):
-                        return
-
-        yield events()
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest"])

@@ -49,6 +49,7 @@ async def records(asking: Asking, given: Arguments) -> RecordsPage:
     spans = await bounded_spans(asking, given, name, topic, isolation_level)
     edges, left_out = _edges(name, spans, cursor, is_backwards=is_backwards)
     async with asking.new_cluster() as cluster:
+        await cluster.topic(name)  # once, for all partitions that are read at the same time
         reader = Reader(asking, cluster, isolation_level)
         page = await read_page(reader, name, spans, edges, size, backwards=is_backwards)
     is_upside_down = is_backwards != (order == NEWEST)

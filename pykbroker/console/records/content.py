@@ -19,7 +19,7 @@ FORMS: Final = ("auto", "text", "hex")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The part of some bytes that is shown. kind: null, empty, json, text or hex; is_cut: there is more than the text has."""
+    """The part of some bytes that is shown. kind: null, empty, json, text or hex; is_cut: the text lacks some."""
 
     kind: str
     text: str
