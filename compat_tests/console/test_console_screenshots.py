@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from .console_broker import ConsoleBroker
 from .page import Page
+from .test_console_groups import address, commit
 
 pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console pictures")]
 
@@ -55,7 +56,7 @@ def picture(page: Page, name: str, directory: Path) -> None:
     assert path.stat().st_size <= MOST_BYTES
 
 
-def test_pictures_of_the_overview_and_of_a_topic(console: ConsoleBroker, page: Page, tmp_path: Path) -> None:
+def test_pictures_of_the_overview_a_topic_and_a_group(console: ConsoleBroker, page: Page, tmp_path: Path) -> None:
     directory = Path(KEPT or tmp_path)
     directory.mkdir(exist_ok=True)
     admin = AdminClient({"bootstrap.servers": console.bootstrap})
@@ -72,3 +73,8 @@ def test_pictures_of_the_overview_and_of_a_topic(console: ConsoleBroker, page: P
         page.open("/topics/orders").table("Partitions")
         page.until(lambda: page.fact("Offsets in use") != "0", "topic with records")
         picture(page, "console-topic", directory)
+        commit(console, "billing", "orders", dict.fromkeys(range(6), 0))
+        page.in_the_dark("light")
+        page.open(address("billing")).heading("Group billing")
+        page.until(lambda: page.driver.execute_script(points) >= POINTS // 5 + 2, "plot with points", patience_s=120)
+        picture(page, "console-group", directory)

@@ -22,6 +22,11 @@ ENDPOINTS: Final = (
     Endpoint("DELETE", "/topics/{name}/records", f"{_API}.topic_changes:purge", longest_s=40),
     # records
     # groups
+    Endpoint("GET", "/groups", f"{_API}.groups:groups"),
+    Endpoint("GET", "/group", f"{_API}.group:group"),
+    Endpoint("DELETE", "/group", f"{_API}.group:delete", longest_s=40),
+    Endpoint("GET", "/group/reset", f"{_API}.group_reset:plan"),
+    Endpoint("PUT", "/group/offsets", f"{_API}.group_reset:reset", longest_s=40, most_body_bytes=4 * 1024 * 1024),
     # the cluster
     # transactions and producers
     # users and rights

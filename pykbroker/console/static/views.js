@@ -10,6 +10,8 @@ export const VIEWS = [
   { path: "/topics/:name", tab: "Partitions and configs", of: "/topics/:name", module: "./views/topic.js" },
 
   // groups
+  { path: "/groups", navigation: "Groups", module: "./views/groups.js" },
+  { path: "/groups/group", module: "./views/group.js" },
 
   // the cluster
 
