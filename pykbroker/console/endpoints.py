@@ -28,6 +28,8 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/group/reset", f"{_API}.group_reset:plan"),
     Endpoint("PUT", "/group/offsets", f"{_API}.group_reset:reset", longest_s=40, most_body_bytes=4 * 1024 * 1024),
     # the cluster
+    Endpoint("GET", "/cluster", f"{_API}.cluster:cluster"),
+    Endpoint("GET", "/cluster/partitions", f"{_API}.troubled_partitions:troubled"),
     # transactions and producers
     # users and rights
 )

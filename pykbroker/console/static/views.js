@@ -14,6 +14,7 @@ export const VIEWS = [
   { path: "/groups/group", module: "./views/group.js" },
 
   // the cluster
+  { path: "/cluster", navigation: "Cluster", module: "./views/cluster.js" },
 
   // transactions and producers
 
