@@ -32,4 +32,10 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/cluster/partitions", f"{_API}.troubled_partitions:troubled"),
     # transactions and producers
     # users and rights
+    Endpoint("GET", "/users", f"{_API}.users:users"),
+    Endpoint("PUT", "/users", f"{_API}.users:set_password"),
+    Endpoint("DELETE", "/users", f"{_API}.users:delete"),
+    Endpoint("GET", "/acls", f"{_API}.acls:acls"),
+    Endpoint("POST", "/acls", f"{_API}.acls:add"),
+    Endpoint("DELETE", "/acls", f"{_API}.acls:remove"),
 )

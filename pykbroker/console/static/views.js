@@ -19,4 +19,6 @@ export const VIEWS = [
   // transactions and producers
 
   // users and rights
+  { path: "/users", navigation: "Users", module: "./views/users.js" },
+  { path: "/acls", navigation: "ACLs", module: "./views/acls.js" },
 ];
