@@ -44,11 +44,13 @@ MOST_TOPICS_AT_ONCE = 100
 """In one request for configs: a topic has some forty."""
 
 
-async def describe_configs(cluster: Cluster, resource: Resource) -> list[DescribeConfigsResourceResult]:
+async def describe_configs(
+    cluster: Cluster, resource: Resource, *, include_documentation: bool = False
+) -> list[DescribeConfigsResourceResult]:
     """Every config of the resource, by name, with its synonyms. Raises KafkaError."""
     asked = DescribeConfigsResource(resource_type=resource.type, resource_name=resource.name, configuration_keys=None)
     response = await cluster.request(
-        DescribeConfigsRequest(resources=[asked], include_synonyms=True),
+        DescribeConfigsRequest(resources=[asked], include_synonyms=True, include_documentation=include_documentation),
         DescribeConfigsResponse,
         node=await _node_for(cluster, resource),
         verify=_check_described,

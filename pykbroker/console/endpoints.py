@@ -30,6 +30,8 @@ ENDPOINTS: Final = (
     # the cluster
     Endpoint("GET", "/cluster", f"{_API}.cluster:cluster"),
     Endpoint("GET", "/cluster/partitions", f"{_API}.troubled_partitions:troubled"),
+    Endpoint("GET", "/configs", f"{_API}.broker_configs:configs"),
+    Endpoint("PUT", "/configs", f"{_API}.broker_configs:alter"),
     # transactions and producers
     # users and rights
     Endpoint("GET", "/users", f"{_API}.users:users"),

@@ -15,6 +15,7 @@ export const VIEWS = [
 
   // the cluster
   { path: "/cluster", navigation: "Cluster", module: "./views/cluster.js" },
+  { path: "/configs", navigation: "Configs", module: "./views/configs.js" },
 
   // transactions and producers
 

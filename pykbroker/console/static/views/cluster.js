@@ -45,7 +45,7 @@ function brokerTable(cluster) {
     caption: "Brokers",
     rows: cluster.brokers,
     columns: [
-      { title: "Broker", head: true, cell: (row) => String(row.id) },
+      { title: "Broker", head: true, cell: (row) => element("a", { href: `/configs?broker=${row.id}` }, String(row.id)) },
       { title: "Address", cell: (row) => `${row.host}:${row.port}` },
       { title: "Rack", cell: (row) => row.rack ?? NOTHING },
       { title: "State", cell: stateOf },
