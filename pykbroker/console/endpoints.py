@@ -33,6 +33,10 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/configs", f"{_API}.broker_configs:configs"),
     Endpoint("PUT", "/configs", f"{_API}.broker_configs:alter"),
     # transactions and producers
+    Endpoint("GET", "/transactions", f"{_API}.transactions:transactions"),
+    Endpoint("GET", "/transaction", f"{_API}.transactions:transaction"),
+    Endpoint("GET", "/topics/{name}/producers", f"{_API}.producers:producers"),
+    Endpoint("DELETE", "/topics/{name}/producers/transaction", f"{_API}.producers:abort"),
     # users and rights
     Endpoint("GET", "/users", f"{_API}.users:users"),
     Endpoint("PUT", "/users", f"{_API}.users:set_password"),

@@ -18,6 +18,9 @@ export const VIEWS = [
   { path: "/configs", navigation: "Configs", module: "./views/configs.js" },
 
   // transactions and producers
+  { path: "/transactions", navigation: "Transactions", module: "./views/transactions.js" },
+  { path: "/transactions/transaction", module: "./views/transaction.js" },
+  { path: "/topics/:name/producers", tab: "Producers", of: "/topics/:name", module: "./views/producers.js" },
 
   // users and rights
   { path: "/users", navigation: "Users", module: "./views/users.js" },
