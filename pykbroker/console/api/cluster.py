@@ -19,10 +19,10 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataResponse
 
-from .every_broker import LONGEST_S, Answers
+from .every_broker import LONGEST_S
 from .log_dirs import LogDirRow, log_dirs
 from .quorum import Quorum, describe_quorum
-from .topic_rows import all_metadata
+from .topic_rows import all_metadata, leaders_by_broker
 
 _FENCED_SINCE = 2
 
@@ -68,7 +68,8 @@ class _Found:
     tells_fenced: bool = False
     quorum: Quorum | None = None
     features: Sequence[FeatureRow] = ()
-    log_dirs: Answers[Sequence[LogDirRow]] = field(default_factory=Answers)
+    log_dirs: Sequence[LogDirRow] = ()
+    log_dir_errors: Mapping[int, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
 
@@ -82,15 +83,14 @@ async def cluster(asking: Asking, given: Arguments) -> ClusterNow:
         nursery.start_soon(_part, "quorum", _ask_quorum, asking.cluster, found)
         nursery.start_soon(_part, "features", _ask_features, asking.cluster, found)
         nursery.start_soon(_ask_log_dirs, asking.cluster, nodes, found)
-    leaders = await asking.threads.run(_leaders, response)
-    rows = [row for of_broker in found.log_dirs.of.values() for row in of_broker]
+    leaders = await asking.threads.run(leaders_by_broker, response)
     return ClusterNow(
         cluster_id=response.cluster_id,
         brokers=_brokers(response, found, leaders),
         quorum=found.quorum,
         features=found.features,
-        log_dirs=sorted(rows, key=lambda row: (row.broker, row.path)),
-        log_dir_errors=found.log_dirs.errors,
+        log_dirs=sorted(found.log_dirs, key=lambda row: (row.broker, row.path)),
+        log_dir_errors=found.log_dir_errors,
         errors=found.errors,
     )
 
@@ -131,15 +131,9 @@ async def _ask_features(of: Cluster, found: _Found) -> None:
 
 
 async def _ask_log_dirs(of: Cluster, nodes: Mapping[int, Node], found: _Found) -> None:
-    found.log_dirs = await log_dirs(of, nodes)
-
-
-def _leaders(response: MetadataResponse) -> dict[int, int]:
-    leaders: dict[int, int] = {}
-    for topic in response.topics:
-        for partition in topic.partitions:
-            leaders[partition.leader_id] = leaders.get(partition.leader_id, 0) + 1
-    return leaders
+    answers = await log_dirs(of, nodes)
+    found.log_dirs = [row for of_broker in answers.of.values() for row in of_broker]
+    found.log_dir_errors = answers.errors
 
 
 def _brokers(response: MetadataResponse, found: _Found, leaders: Mapping[int, int]) -> list[BrokerRow]:

@@ -17,7 +17,7 @@ from pykbroker.protocol.messages.group_admin import ListGroupsRequest, ListGroup
 from pykbroker.protocol.messages.metadata import MetadataResponse
 
 from .quorum import describe_quorum
-from .topic_rows import TopicRow, all_metadata, rows_of
+from .topic_rows import TopicRow, all_metadata, leaders_by_broker, rows_of
 
 LONGEST_S: Final = 3.0
 
@@ -89,11 +89,7 @@ async def overview(asking: Asking, given: Arguments) -> Overview:
 
 
 def _counted(response: MetadataResponse) -> tuple[list[TopicRow], dict[int, int]]:
-    leaders: dict[int, int] = {}
-    for topic in response.topics:
-        for partition in topic.partitions:
-            leaders[partition.leader_id] = leaders.get(partition.leader_id, 0) + 1
-    return rows_of(response.topics), leaders
+    return rows_of(response.topics), leaders_by_broker(response)
 
 
 async def _ask_controller(asking: Asking, asked: _Asked) -> None:
