@@ -24,6 +24,7 @@ from pykbroker.client.producer_transaction import ProducerTransaction, init_tran
 
 from .command import CommandFailed, run
 from .connect import whole_number
+from .examples import examples
 from .output import print_table, stdout_is_terminal
 from .perf_options import (
     MOST_RECORDS,
@@ -61,12 +62,21 @@ class Load:
 @click.command(
     "produce",
     cls=PerfCommand,
-    epilog="""\b
-Examples:
-  pykbroker perf produce --topic t --num-records 1000000 --record-size 100 --throughput -1
-  pykbroker perf produce --topic t --num-records 60000 --record-size 1000 --throughput 1000 \\
-      --command-property acks=all linger.ms=5 compression.type=zstd --json
-  pykbroker perf produce --topic t --num-records 100000 --payload-file lines.txt --transactional-id perf""",
+    epilog=examples(
+        (
+            "As fast as the cluster takes them",
+            "pykbroker perf produce --topic t --num-records 1000000 --record-size 100 --throughput -1",
+        ),
+        (
+            "A thousand a second, compressed",
+            "pykbroker perf produce --topic t --num-records 60000 --record-size 1000 --throughput 1000 "
+            "--command-property acks=all linger.ms=5 compression.type=zstd --json",
+        ),
+        (
+            "Lines of a file, in transactions",
+            "pykbroker perf produce --topic t --num-records 100000 --payload-file lines.txt --transactional-id perf",
+        ),
+    ),
 )
 @target_options
 @click.option("--topic", required=True, metavar="NAME", help="The topic to write to. It must exist.")
