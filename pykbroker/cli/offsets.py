@@ -24,7 +24,7 @@ _time = click.option(
     show_default=True,
     metavar="TIME",
     help="latest, earliest, max-timestamp, earliest-local, latest-tiered, earliest-pending-upload, -1 to -6, "
-    "milliseconds, 2026-11-29T10:00:00Z, '5m ago'.",
+    "milliseconds, 2026-11-29T10:00:00Z, '5m ago', today.",
 )
 _no_internal = click.option("--exclude-internal-topics", is_flag=True, help="Leave out internal topics.")
 

@@ -7,6 +7,7 @@ room in the producer's buffer, as in Kafka's tool. A topic that does not exist i
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,9 +38,10 @@ from .perf_options import (
     target_options,
 )
 from .perf_payloads import LARGEST_RECORD_BYTES, lines_of, monotonic, random_letters
-from .perf_run import Ending, Pace, existing_topic, reporting, run_measurement
+from .perf_run import Ending, existing_topic, reporting, run_measurement
 from .perf_sending import SUMMARY_COLUMNS, SendMeter
 from .producer_settings import ProducerSettings
+from .records.pace import Pace
 
 TRANSACTION_DURATION_MS = 3_000
 ABORT_TIMEOUT_S = 2
@@ -235,12 +237,12 @@ async def _abort(transaction: ProducerTransaction | None) -> None:
 
 
 async def _send(load: Load, producer: Producer, transaction: ProducerTransaction | None, meter: SendMeter) -> None:
-    pace = Pace(load.per_second)
-    is_paced = load.per_second >= 0
+    # A sender that was held up catches up, so that the rate holds over the whole run, as with Kafka's tool.
+    pace = Pace(load.per_second, most_behind_s=math.inf) if load.per_second >= 0 else None
     commit_at = trio.current_time() + load.transaction_duration_ms / 1000
-    for number in range(load.records):
-        if is_paced:
-            await pace.until_due(number)
+    for _ in range(load.records):
+        if pace is not None:
+            await pace.wait()
         payload = next(load.payloads)
         began_ns = perf_counter_ns()
         delivery = await producer.send(load.topic, payload)

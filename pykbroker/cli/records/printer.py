@@ -56,9 +56,9 @@ class Watched:
 
 
 def terminal_safe(line: bytes) -> bytes:
-    """Return a line for a terminal: what would steer it is escaped, and so are bytes that are no text."""
+    """Return a line for a terminal: what would steer it is escaped as in JSON, and bytes that are no text in hex."""
     text = line.decode("utf-8", "backslashreplace")
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text).encode()
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 class Printer:
