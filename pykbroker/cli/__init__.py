@@ -12,18 +12,18 @@ The modules, in reading order:
 Commands that are clients of a cluster:
 
 - `command`, `connect`: what they share, such as options and one-line errors.
-- `output`: tables for people and for `awk`.
+- `output`: tables for people and for `awk`; `progress`: bars; `moments`: times in words.
 - `topics`, `topic_options`, `topic_actions`: as `kafka-topics`.
 - `configs`: as `kafka-configs`.
 - `groups`, `group_options`, `group_actions`, `group_tables`, `offset_reset`: as `kafka-consumer-groups`.
 - `transactions`, `transaction_actions`: as `kafka-transactions`.
 - `delete_records`: as `kafka-delete-records`.
-- `brokers`, `broker_actions`, `broker_rows`; `apis`: as `kafka-broker-api-versions`.
+- `brokers`, `broker_actions`, `broker_rows`; `apis`, `api_actions`: as `kafka-broker-api-versions`.
 - `quorum`, `quorum_actions`, `voter_actions`: as `kafka-metadata-quorum`.
 - `features`, `feature_actions`, `releases`: as `kafka-features`.
 - `offsets`, `offset_actions`, `offset_times`, `partition_patterns`: as `kafka-get-offsets`.
 - `log_dirs`, `log_dir_actions`: as `kafka-log-dirs`.
-- `elect_leaders`, `partition_file`: as `kafka-leader-election`.
+- `elect_leaders`, `election_actions`, `partition_file`: as `kafka-leader-election`.
 - `reassign`, `reassign_options`: as `kafka-reassign-partitions`; `reassign_words`, `reassign_planning` and
   `reassign_as_kafka`: the two forms of the same. `reassignment_plan`, `reassignment_proposal`: what is to be;
   `reassignment_start`, `reassignment_state`, `reassignment_cancellation`: what is done;

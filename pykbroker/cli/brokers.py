@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from . import broker_actions
-from .broker_actions import BrokerOptions
 from .command import bootstrap_options
 from .confirmation import yes_option
 from .connect import run_on_cluster
@@ -45,7 +43,9 @@ def command(**flags: Any) -> None:
 @json_option
 def list_(**flags: Any) -> None:
     """List brokers; with exit code 1 where one does not answer, or where a filter finds some."""
-    if run_on_cluster(broker_actions.list_all, BrokerOptions(**flags), client_id=CLIENT_ID):
+    from .broker_actions import BrokerOptions, list_all
+
+    if run_on_cluster(list_all, BrokerOptions(**flags), client_id=CLIENT_ID):
         raise SystemExit(1)
 
 
@@ -58,7 +58,9 @@ def list_(**flags: Any) -> None:
 @json_option
 def describe(**flags: Any) -> None:
     """Show listeners, log directories, features and replicas of brokers; of all where none is named."""
-    if run_on_cluster(broker_actions.describe, BrokerOptions(**flags), client_id=CLIENT_ID):
+    from . import broker_actions
+
+    if run_on_cluster(broker_actions.describe, broker_actions.BrokerOptions(**flags), client_id=CLIENT_ID):
         raise SystemExit(1)
 
 
@@ -70,4 +72,6 @@ def describe(**flags: Any) -> None:
 @yes_option
 def unregister(**flags: Any) -> None:
     """Remove the registrations of brokers that are gone for good."""
-    run_on_cluster(broker_actions.unregister, BrokerOptions(**flags), client_id=CLIENT_ID)
+    from . import broker_actions
+
+    run_on_cluster(broker_actions.unregister, broker_actions.BrokerOptions(**flags), client_id=CLIENT_ID)

@@ -108,7 +108,7 @@ def _printer(flags: ConsumeFlags, key: Codec, value: Codec, is_terminal: bool) -
     else:
         make_line = _record_format(flags, {f"{side}.deserializer": each.shown for side, each in watched.items()}).line
     return Printer(
-        (lambda record: terminal_safe(make_line(record))) if is_terminal else make_line,
+        (lambda record: terminal_safe(make_line(record), is_json=flags.as_json)) if is_terminal else make_line,
         watched=tuple(watched.values()),
         skips_on_error=flags.skip_message_on_error,
         is_abandoned=flags.group_id is None,

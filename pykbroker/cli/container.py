@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from .command import ClientCommand, CommandFailed, one_line
+from .examples import examples
 from .stop_requests import StopRequests
 
 if TYPE_CHECKING:
@@ -37,7 +38,15 @@ OF_THE_CONTAINER: Final = "the container"
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_-]*)=(.*)", re.ASCII | re.DOTALL)
 
 
-@click.command("container", cls=ClientCommand, context_settings={"ignore_unknown_options": True})
+@click.command(
+    "container",
+    cls=ClientCommand,
+    context_settings={"ignore_unknown_options": True},
+    epilog=examples(
+        ("One node, with what the environment says", "pykbroker container"),
+        ("With variables in the command", "pykbroker container KAFKA_NODE_ID=1 KAFKA_LOG_DIRS=/tmp/kafka"),
+    ),
+)
 @click.option(
     "--root",
     type=click.Path(path_type=Path),

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import feature_actions
 from .confirmation import yes_option
 from .connect import run_on_cluster
 from .controller_options import Where, controller_options
 from .entries import json_option
 from .examples import examples
-from .feature_actions import FeatureOptions
 from .two_forms import Words
+
+if TYPE_CHECKING:
+    from .feature_actions import Word
 
 CLIENT_ID = "features"
 _levels = click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL", help="May be repeated.")
@@ -33,13 +34,15 @@ def command(**flags: Any) -> None:
 
 
 def _change(
-    word: feature_actions.Word,
+    word: Word,
     bootstrap_server: str,
     bootstrap_controller: str | None,
     command_config: Path | None,
     **flags: Any,
 ) -> None:
-    options = FeatureOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
+    from . import feature_actions
+
+    options = feature_actions.FeatureOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
     levels = feature_actions.wanted_levels(word, options)
     failed = run_on_cluster(
         lambda cluster, given: feature_actions.change(cluster, given, word, levels), options, client_id=CLIENT_ID
@@ -55,7 +58,11 @@ def describe(
     bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, as_json: bool
 ) -> None:
     """Show the supported and the finalized level of each feature."""
-    options = FeatureOptions(Where(bootstrap_server, bootstrap_controller, command_config), as_json=as_json)
+    from . import feature_actions
+
+    options = feature_actions.FeatureOptions(
+        Where(bootstrap_server, bootstrap_controller, command_config), as_json=as_json
+    )
     run_on_cluster(feature_actions.describe, options, client_id=CLIENT_ID)
 
 
@@ -112,7 +119,9 @@ def disable(**flags: Any) -> None:
 @json_option
 def version_mapping(release_version: str | None, as_json: bool, **where: Any) -> None:
     """Show the level of each feature that a release of Kafka has; no broker is asked."""
-    feature_actions.print_mapping(release_version, as_json)
+    from .feature_actions import print_mapping
+
+    print_mapping(release_version, as_json)
 
 
 @command.command(
@@ -129,4 +138,6 @@ def version_mapping(release_version: str | None, as_json: bool, **where: Any) ->
 @json_option
 def feature_dependencies(features: tuple[str, ...], as_json: bool, **where: Any) -> None:
     """Show which levels of other features a level needs; no broker is asked."""
-    feature_actions.print_dependencies(features, as_json)
+    from .feature_actions import print_dependencies
+
+    print_dependencies(features, as_json)

@@ -8,12 +8,17 @@ from __future__ import annotations
 import click
 
 from .command import ClientCommand, CommandFailed
+from .examples import examples
 
 
 @click.command(
     "kafka",
     cls=ClientCommand,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog=examples(
+        ("The names of the tools", "pykbroker kafka"),
+        ("One of them", "pykbroker kafka kafka-topics.sh --bootstrap-server localhost:9092 --list"),
+    ),
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="TOOL [FLAG]...")
 @click.pass_context
@@ -25,7 +30,7 @@ def command(context: click.Context, arguments: tuple[str, ...]) -> None:
     from pykbroker.container.tools import TOOLS, UnknownTool, command_of
 
     tool, *flags = arguments or ("",)
-    if tool in ("", "-h", "--help"):
+    if not tool:
         click.echo("\n".join(TOOLS))
         return
     if flags == ["--version"]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from .progress import started_bar
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -42,18 +44,7 @@ class LoadingBar:
 
 
 def _started_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    bar.add_task("", state="")
-    bar.start()
+    bar = started_bar("", 0, "{task.fields[state]}")
     _move_log_to(sys.stderr)  # now a stand-in that writes above the bar
     return bar
 

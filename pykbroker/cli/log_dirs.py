@@ -6,12 +6,10 @@ from typing import Any
 
 import click
 
-from . import log_dir_actions
 from .command import CommandFailed, bootstrap_options
 from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
-from .log_dir_actions import LogDirOptions
 from .two_forms import TwoForms
 
 CLIENT_ID = "log-dirs"
@@ -34,7 +32,9 @@ def command(describes: bool, **flags: Any) -> None:
     """Describe the log directories of brokers: what lies where, and how large it is."""
     if not describes:
         raise CommandFailed('Missing required argument "--describe"')
-    if run_on_cluster(log_dir_actions.print_as_kafka, LogDirOptions(**flags), client_id=CLIENT_ID):
+    from . import log_dir_actions
+
+    if run_on_cluster(log_dir_actions.print_as_kafka, log_dir_actions.LogDirOptions(**flags), client_id=CLIENT_ID):
         raise SystemExit(1)
 
 
@@ -55,5 +55,7 @@ def command(describes: bool, **flags: Any) -> None:
 @json_option
 def describe(**flags: Any) -> None:
     """Show sizes by directory, or by topic; with exit code 1 where a directory is offline, or a broker is."""
-    if run_on_cluster(log_dir_actions.describe, LogDirOptions(**flags), client_id=CLIENT_ID):
+    from . import log_dir_actions
+
+    if run_on_cluster(log_dir_actions.describe, log_dir_actions.LogDirOptions(**flags), client_id=CLIENT_ID):
         raise SystemExit(1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -53,22 +53,26 @@ _COMMANDS = {
     "inspect": "Show what is in frames, segments and the metadata log.",
     "completion": "Print the script that lets a shell complete commands and options.",
 }
+_EXIT_INTERRUPTED: Final = 130
 
 
 class _Commands(LazyGroup):
-    """All commands. A closed pipe (`| head`) is a good end of each of them, and of its help."""
+    """All commands. A closed pipe (`| head`) is a good end of each of them, and of its help.
+
+    Ctrl-C ends them with 130 also where it comes while their modules are imported.
+    """
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        with _closed_pipe_is_the_end():
+        with _ends_in_silence():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _closed_pipe_is_the_end():
+        with _ends_in_silence():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _closed_pipe_is_the_end() -> Iterator[None]:
+def _ends_in_silence() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
@@ -76,6 +80,8 @@ def _closed_pipe_is_the_end() -> Iterator[None]:
 
         forget_stdout()
         raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        raise SystemExit(_EXIT_INTERRUPTED) from None
 
 
 @click.group(

@@ -1,9 +1,8 @@
-"""Places in logs that `pykbroker offsets --time` names: Kafka's words and numbers, or a time."""
+"""Places in logs that `pykbroker offsets --time` names: Kafka's words and numbers, or a moment."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Final
 
 from pykbroker.client.offsets import (
@@ -16,6 +15,7 @@ from pykbroker.client.offsets import (
 )
 
 from .command import CommandFailed
+from .moments import moment_ms
 
 _WORDS: Final = {
     "latest": LATEST_TIMESTAMP,
@@ -26,9 +26,6 @@ _WORDS: Final = {
     "earliest-pending-upload": EARLIEST_PENDING_UPLOAD_TIMESTAMP,
 }
 _LARGEST: Final = 2**63 - 1
-_AGO: Final = re.compile(r"((?:[0-9]{1,12}\s*(?:ms|s|m|h|d|w)\s*)+)ago")
-_PART: Final = re.compile(r"([0-9]+)\s*(ms|s|m|h|d|w)")
-_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 def parse_time(text: str, now_ms: int) -> int:
@@ -40,22 +37,11 @@ def parse_time(text: str, now_ms: int) -> int:
         number = int(wanted)
         if min(_WORDS.values()) <= number <= _LARGEST:
             return number
-    timestamp_ms = _moment_ms(wanted, now_ms)
+    timestamp_ms = moment_ms(wanted, now_ms)
     if timestamp_ms is None or not 0 <= timestamp_ms <= _LARGEST:
         raise CommandFailed(
             f"Malformed time argument {text[:80]}. Please use -1 or latest / -2 or earliest / -3 or max-timestamp / "
             "-4 or earliest-local / -5 or latest-tiered / -6 or earliest-pending-upload, milliseconds since 1970, "
-            "a time like 2026-11-29T10:00:00Z, or '5m ago'"
+            "a time like 2026-11-29T10:00:00Z, '5m ago', now, today or yesterday"
         )
     return timestamp_ms
-
-
-def _moment_ms(text: str, now_ms: int) -> int | None:
-    ago = _AGO.fullmatch(text)
-    if ago is not None:
-        return now_ms - sum(int(amount) * _UNITS_MS[unit] for amount, unit in _PART.findall(ago[1]))
-    try:
-        moment = datetime.fromisoformat(text.upper())
-    except ValueError:
-        return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -6,12 +6,10 @@ from typing import Any
 
 import click
 
-from . import offset_actions
 from .command import bootstrap_options
 from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
-from .offset_actions import OffsetOptions
 from .two_forms import TwoForms
 
 CLIENT_ID = "offsets"
@@ -26,7 +24,7 @@ _time = click.option(
     show_default=True,
     metavar="TIME",
     help="latest, earliest, max-timestamp, earliest-local, latest-tiered, earliest-pending-upload, -1 to -6, "
-    "milliseconds, 2026-11-29T10:00:00Z, '5m ago'.",
+    "milliseconds, 2026-11-29T10:00:00Z, '5m ago', today.",
 )
 _no_internal = click.option("--exclude-internal-topics", is_flag=True, help="Leave out internal topics.")
 
@@ -48,7 +46,9 @@ _no_internal = click.option("--exclude-internal-topics", is_flag=True, help="Lea
 @_no_internal
 def command(**flags: Any) -> None:
     """List offsets of partitions: their ends, their beginnings, or by time."""
-    if run_on_cluster(offset_actions.print_lines, OffsetOptions(**flags), client_id=CLIENT_ID):
+    from . import offset_actions
+
+    if run_on_cluster(offset_actions.print_lines, offset_actions.OffsetOptions(**flags), client_id=CLIENT_ID):
         raise SystemExit(1)
 
 
@@ -69,5 +69,7 @@ def command(**flags: Any) -> None:
 @json_option
 def list_(**flags: Any) -> None:
     """Show an offset of each partition; with exit code 1 where a leader does not tell."""
-    if run_on_cluster(offset_actions.print_table, OffsetOptions(**flags), client_id=CLIENT_ID):
+    from . import offset_actions
+
+    if run_on_cluster(offset_actions.print_table, offset_actions.OffsetOptions(**flags), client_id=CLIENT_ID):
         raise SystemExit(1)

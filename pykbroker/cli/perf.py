@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .command import ClientGroup
+from .examples import examples
 from .lazy_group import LazyGroup
 
 _COMMANDS = {
@@ -18,7 +19,17 @@ class PerfGroup(LazyGroup, ClientGroup):
     """A group whose commands are imported when they are called, and whose errors are one line."""
 
 
-@click.group("perf", cls=PerfGroup, modules="pykbroker.cli.perf_", summaries=_COMMANDS)
+@click.group(
+    "perf",
+    cls=PerfGroup,
+    modules="pykbroker.cli.perf_",
+    summaries=_COMMANDS,
+    epilog=examples(
+        ("Write a million records", "pykbroker perf produce --topic t --num-records 1000000 --record-size 100"),
+        ("Read them", "pykbroker perf consume --topic t --messages 1000000"),
+        ("How long one takes to a consumer", "pykbroker perf latency --topic t --num-records 10000"),
+    ),
+)
 def command() -> None:
     """Measure a cluster, with the flags and lines of Kafka's kafka-*-perf-test tools.
 

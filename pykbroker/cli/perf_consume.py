@@ -25,6 +25,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed, run
 from .connect import whole_number
+from .examples import examples
 from .output import Column, print_table, stdout_is_terminal
 from .perf_dates import DEFAULT_PATTERN, date_text
 from .perf_options import (
@@ -72,11 +73,20 @@ class Reading:
 @click.command(
     "consume",
     cls=PerfCommand,
-    epilog="""\b
-Examples:
-  pykbroker perf consume --topic t --messages 1000000
-  pykbroker perf consume --topic t --messages 1000000 --show-detailed-stats --reporting-interval 1000
-  pykbroker perf consume --topic t --messages 1000000 --group perf --timeout 5000 --json""",
+    epilog=examples(
+        (
+            "A million records",
+            "pykbroker perf consume --topic t --messages 1000000",
+        ),
+        (
+            "A line each second",
+            "pykbroker perf consume --topic t --messages 1000000 --show-detailed-stats --reporting-interval 1000",
+        ),
+        (
+            "As a member of a group",
+            "pykbroker perf consume --topic t --messages 1000000 --group perf --timeout 5000 --json",
+        ),
+    ),
 )
 @target_options
 @click.option("--topic", metavar="NAME", help="The topic to read.")

@@ -22,6 +22,7 @@ from pykbroker.client.producer import Producer, open_producer
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed, run
+from .examples import examples
 from .output import Column, print_table, stdout_is_terminal
 from .perf_histogram import LatencyHistogram
 from .perf_options import MOST_RECORDS, PerfCommand, Target, json_option, target_options
@@ -61,10 +62,16 @@ class Shape:
 @click.command(
     "latency",
     cls=LatencyCommand,
-    epilog="""\b
-Examples:
-  pykbroker perf latency --topic t --num-records 10000
-  pykbroker perf latency --topic t --num-records 10000 --acks 1 --size 1000 --json""",
+    epilog=examples(
+        (
+            "Ten thousand records, one by one",
+            "pykbroker perf latency --topic t --num-records 10000",
+        ),
+        (
+            "Acknowledged by the leader alone",
+            "pykbroker perf latency --topic t --num-records 10000 --acks 1 --size 1000 --json",
+        ),
+    ),
 )
 @target_options
 @click.option("--topic", required=True, metavar="NAME", help="The topic to write to and to read. It must exist.")

@@ -7,6 +7,7 @@ room in the producer's buffer, as in Kafka's tool. A topic that does not exist i
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +25,7 @@ from pykbroker.client.producer_transaction import ProducerTransaction, init_tran
 
 from .command import CommandFailed, run
 from .connect import whole_number
+from .examples import examples
 from .output import print_table, stdout_is_terminal
 from .perf_options import (
     MOST_RECORDS,
@@ -36,9 +38,10 @@ from .perf_options import (
     target_options,
 )
 from .perf_payloads import LARGEST_RECORD_BYTES, lines_of, monotonic, random_letters
-from .perf_run import Ending, Pace, existing_topic, reporting, run_measurement
+from .perf_run import Ending, existing_topic, reporting, run_measurement
 from .perf_sending import SUMMARY_COLUMNS, SendMeter
 from .producer_settings import ProducerSettings
+from .records.pace import Pace
 
 TRANSACTION_DURATION_MS = 3_000
 ABORT_TIMEOUT_S = 2
@@ -61,12 +64,21 @@ class Load:
 @click.command(
     "produce",
     cls=PerfCommand,
-    epilog="""\b
-Examples:
-  pykbroker perf produce --topic t --num-records 1000000 --record-size 100 --throughput -1
-  pykbroker perf produce --topic t --num-records 60000 --record-size 1000 --throughput 1000 \\
-      --command-property acks=all linger.ms=5 compression.type=zstd --json
-  pykbroker perf produce --topic t --num-records 100000 --payload-file lines.txt --transactional-id perf""",
+    epilog=examples(
+        (
+            "As fast as the cluster takes them",
+            "pykbroker perf produce --topic t --num-records 1000000 --record-size 100 --throughput -1",
+        ),
+        (
+            "A thousand a second, compressed",
+            "pykbroker perf produce --topic t --num-records 60000 --record-size 1000 --throughput 1000 "
+            "--command-property acks=all linger.ms=5 compression.type=zstd --json",
+        ),
+        (
+            "Lines of a file, in transactions",
+            "pykbroker perf produce --topic t --num-records 100000 --payload-file lines.txt --transactional-id perf",
+        ),
+    ),
 )
 @target_options
 @click.option("--topic", required=True, metavar="NAME", help="The topic to write to. It must exist.")
@@ -225,12 +237,12 @@ async def _abort(transaction: ProducerTransaction | None) -> None:
 
 
 async def _send(load: Load, producer: Producer, transaction: ProducerTransaction | None, meter: SendMeter) -> None:
-    pace = Pace(load.per_second)
-    is_paced = load.per_second >= 0
+    # A sender that was held up catches up, so that the rate holds over the whole run, as with Kafka's tool.
+    pace = Pace(load.per_second, most_behind_s=math.inf) if load.per_second >= 0 else None
     commit_at = trio.current_time() + load.transaction_duration_ms / 1000
-    for number in range(load.records):
-        if is_paced:
-            await pace.until_due(number)
+    for _ in range(load.records):
+        if pace is not None:
+            await pace.wait()
         payload = next(load.payloads)
         began_ns = perf_counter_ns()
         delivery = await producer.send(load.topic, payload)

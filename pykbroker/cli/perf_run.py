@@ -5,7 +5,6 @@ A measurement ends with 0, with 1 after a failure of the cluster, and with 130 o
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -22,12 +21,14 @@ from pykbroker.error_groups import first_of
 
 from .command import CommandFailed, one_line
 from .interrupt import run_until_signal
-from .output import stdout_is_terminal
+from .output import is_terminal, stdout_is_terminal
+from .progress import started_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 _REDRAW_S: Final = 0.25
+_BESIDE: Final = "{task.percentage:>3.0f} %  {task.fields[state]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +73,6 @@ async def existing_topic(cluster: Cluster, name: str) -> None:
         raise CommandFailed(f"{error}; create it with: pykbroker topics --create --topic {name}") from None
 
 
-class Pace:
-    """A steady rate: record number n is due n / rate behind the beginning. per_second: -1 for no limit.
-
-    A sender that was held up catches up, so that the rate holds over the whole run, as with Kafka's tool.
-    """
-
-    def __init__(self, per_second: float) -> None:
-        self._per_second = math.inf if per_second < 0 else per_second
-        self._began = trio.current_time()
-
-    async def until_due(self, number: int) -> None:
-        wait_s = self._began + number / self._per_second - trio.current_time()
-        if wait_s > 0:
-            await trio.sleep(wait_s)
-
-
 @asynccontextmanager
 async def reporting(
     *,
@@ -101,7 +86,7 @@ async def reporting(
 
     state: the text beside the bar. line: None for no lines.
     """
-    bar = _started_bar(total) if sys.stderr.isatty() else None
+    bar = started_bar("", total, _BESIDE, draws_itself=False) if is_terminal(sys.stderr) else None
 
     async def lines() -> None:
         while line is not None:
@@ -132,23 +117,3 @@ def _print(line: str, bar: Progress | None) -> None:
         bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
     else:
         click.echo(line)
-
-
-def _started_bar(total: int) -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        auto_refresh=False,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    bar.add_task("", total=total, state="")
-    bar.start()
-    return bar

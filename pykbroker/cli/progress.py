@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 SHOWN_AFTER_S: Final = 1.0
+_BESIDE: Final = "{task.completed:.0f}/{task.total:.0f}"
 
 
 @contextmanager
@@ -38,7 +39,7 @@ class _Bar:
         if self._bar is None:
             if time.monotonic() - self._begun < SHOWN_AFTER_S:
                 return
-            self._bar = _started(self._what, self._total)
+            self._bar = started_bar(self._what, self._total, _BESIDE)
         self._bar.update(self._bar.task_ids[0], completed=self._done)
 
     def close(self) -> None:
@@ -46,13 +47,26 @@ class _Bar:
             self._bar.stop()
 
 
-def _started(what: str, total: int) -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def started_bar(what: str, total: int, beside: str, *, draws_itself: bool = True) -> Progress:
+    """Draw a bar on standard error. beside: the text beside it, with rich's fields of a task.
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(what, total=total)
+    draws_itself: False where the caller says when, and prints around the bar.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        *([TextColumn("{task.description}")] if what else []),
+        BarColumn(),
+        TextColumn(beside),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        auto_refresh=draws_itself,
+        redirect_stdout=draws_itself,
+        redirect_stderr=draws_itself,
+    )
+    bar.add_task(what, total=total, state="")
     bar.start()
     return bar
 

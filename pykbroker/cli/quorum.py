@@ -7,15 +7,12 @@ from typing import Any
 
 import click
 
-from . import quorum_actions, voter_actions
 from .confirmation import yes_option
 from .connect import run_on_cluster
 from .controller_options import Where, controller_options
 from .entries import json_option
 from .examples import examples
-from .quorum_actions import QuorumOptions
 from .two_forms import Words
-from .voter_actions import VoterOptions
 
 CLIENT_ID = "quorum"
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
@@ -46,7 +43,9 @@ def describe(
     bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any
 ) -> None:
     """Show the quorum; with exit code 1 where nobody leads it."""
-    options = QuorumOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
+    from . import quorum_actions
+
+    options = quorum_actions.QuorumOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
     if run_on_cluster(quorum_actions.describe, options, client_id=CLIENT_ID):
         raise SystemExit(1)
 
@@ -60,7 +59,11 @@ def replication(
     bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, as_json: bool
 ) -> None:
     """Show each voter and observer with its lag; with exit code 1 where nobody leads."""
-    options = QuorumOptions(Where(bootstrap_server, bootstrap_controller, command_config), as_json=as_json)
+    from . import quorum_actions
+
+    options = quorum_actions.QuorumOptions(
+        Where(bootstrap_server, bootstrap_controller, command_config), as_json=as_json
+    )
     if run_on_cluster(quorum_actions.replication, options, client_id=CLIENT_ID):
         raise SystemExit(1)
 
@@ -80,7 +83,9 @@ def add_controller(
     bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, dry_run: bool
 ) -> None:
     """Make the controller with the properties of --command-config a voter; run it on that controller's host."""
-    options = VoterOptions(Where(bootstrap_server, bootstrap_controller, command_config), dry_run=dry_run)
+    from . import voter_actions
+
+    options = voter_actions.VoterOptions(Where(bootstrap_server, bootstrap_controller, command_config), dry_run=dry_run)
     new = voter_actions.read_new_voter(command_config)
     run_on_cluster(lambda cluster, given: voter_actions.add(cluster, given, new), options, client_id=CLIENT_ID)
 
@@ -103,5 +108,7 @@ def remove_controller(
     bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any
 ) -> None:
     """Make a voter an observer."""
-    options = VoterOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
+    from . import voter_actions
+
+    options = voter_actions.VoterOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
     run_on_cluster(voter_actions.remove, options, client_id=CLIENT_ID)

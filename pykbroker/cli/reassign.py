@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import reassign_as_kafka, reassign_planning, reassign_words
 from .command import CommandFailed
 from .confirmation import yes_option
 from .connect import run_on_cluster
@@ -22,13 +21,6 @@ if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
 
 CLIENT_ID = "reassign"
-_ACTIONS = {
-    "--generate": reassign_as_kafka.generate,
-    "--execute": reassign_as_kafka.execute,
-    "--verify": reassign_as_kafka.verify,
-    "--list": reassign_as_kafka.list_,
-    "--cancel": reassign_as_kafka.cancel,
-}
 _path = click.Path(path_type=Path)
 _plan_file = click.option(
     "--reassignment-json-file",
@@ -99,7 +91,17 @@ _factor = click.option(
 def command(bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any) -> None:
     """Move partitions to other brokers, or to other log directories."""
     options = ReassignOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
-    if run_on_cluster(_ACTIONS[action_of(options)], options, client_id=CLIENT_ID):
+    action = action_of(options)
+    from . import reassign_as_kafka
+
+    actions = {
+        "--generate": reassign_as_kafka.generate,
+        "--execute": reassign_as_kafka.execute,
+        "--verify": reassign_as_kafka.verify,
+        "--list": reassign_as_kafka.list_,
+        "--cancel": reassign_as_kafka.cancel,
+    }
+    if run_on_cluster(actions[action], options, client_id=CLIENT_ID):
         raise SystemExit(1)
 
 
@@ -142,6 +144,8 @@ def _run_on_brokers(action: Callable[[Cluster, ReassignOptions], Awaitable[bool]
 @json_option
 def plan(**flags: Any) -> None:
     """Propose where the partitions of topics go, as those of new topics: over brokers and racks; nothing moves."""
+    from . import reassign_planning
+
     _run_on_brokers(reassign_planning.plan, **flags)
 
 
@@ -175,6 +179,7 @@ def plan(**flags: Any) -> None:
 @yes_option
 def start(wait_timeout: str, **flags: Any) -> None:
     """Move the partitions of topics, or those of a file, to other brokers."""
+    from . import reassign_words
     from .wait import seconds_of
 
     if flags["reassignment_json_file"] is not None:
@@ -194,6 +199,8 @@ def start(wait_timeout: str, **flags: Any) -> None:
 @json_option
 def verify(**flags: Any) -> None:
     """Show how far a plan is, and clear throttles when it is done; with exit code 1 where it is not."""
+    from . import reassign_words
+
     _run_on_brokers(reassign_words.verify, **flags)
 
 
@@ -202,6 +209,8 @@ def verify(**flags: Any) -> None:
 @json_option
 def list_(**flags: Any) -> None:
     """List moves that are under way."""
+    from . import reassign_words
+
     _run(reassign_words.list_, **flags)
 
 
@@ -221,4 +230,6 @@ def list_(**flags: Any) -> None:
 @yes_option
 def cancel(**flags: Any) -> None:
     """End moves before they are done; partitions stay where they are."""
+    from . import reassign_words
+
     _run(reassign_words.cancel, **flags)

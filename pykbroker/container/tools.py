@@ -6,7 +6,7 @@ have are translated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 TOOLS: Final = {
@@ -35,10 +35,11 @@ TOOLS: Final = {
 """The command of each tool; `kafka-topics.sh` is `kafka-topics`."""
 
 _OLD_FLAGS: Final = {
-    "--broker-list": "--bootstrap-server",
     "--consumer.config": "--command-config",
     "--producer.config": "--command-config",
 }
+_WITH_BROKER_LIST: Final = ("kafka-log-dirs", "kafka-reassign-partitions")
+"""Tools whose `--broker-list` are ids of brokers. Elsewhere the former name of `--bootstrap-server` is meant."""
 
 
 class UnknownTool(Exception):
@@ -50,7 +51,8 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
     name = tool.removesuffix(".sh")
     if name not in TOOLS:
         raise UnknownTool(f"{tool} has no command here; there are {', '.join(TOOLS)}")
-    told = [_translated(each) for each in arguments]
+    old = _OLD_FLAGS if name in _WITH_BROKER_LIST else _OLD_FLAGS | {"--broker-list": "--bootstrap-server"}
+    told = [_translated(each, old) for each in arguments]
     if any(each == "--zookeeper" or each.startswith("--zookeeper=") for each in told):
         raise UnknownTool(f"{tool}: --zookeeper is gone since Kafka 3; use --bootstrap-server")
     if name == "kafka-storage":
@@ -60,9 +62,9 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
     return [*TOOLS[name].split(), *told]
 
 
-def _translated(argument: str) -> str:
+def _translated(argument: str, names: Mapping[str, str]) -> str:
     flag, equals, value = argument.partition("=")
-    return f"{_OLD_FLAGS.get(flag, flag)}{equals}{value}"
+    return f"{names.get(flag, flag)}{equals}{value}"
 
 
 def _of_storage(arguments: list[str]) -> list[str]:

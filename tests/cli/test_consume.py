@@ -313,6 +313,18 @@ def test_a_terminal_sees_documents_laid_out_and_no_control_characters(
     assert shown.split("Processed")[0] == "\\x1b]0;title\\x07\\x9b31m\tend\\xff\r\n"
 
 
+def test_json_on_a_terminal_stays_json_without_control_characters(
+    call: Call, given: Given, bootstrap: str, topic: str
+) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    value = "\x1b]0;title\x07\x9b31m\x7f\u2028end"
+    given(topic, value.encode())
+    _, shown = _on_a_terminal(["consume", "--bootstrap-server", bootstrap, "--topic", topic, "-e", "--json"])
+    line = shown.split("Processed")[0].rstrip()
+    assert line.isprintable()
+    assert json.loads(line)["value"] == value
+
+
 def test_progress_is_drawn_where_it_disturbs_no_record(call: Call, run: Call, bootstrap: str, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
     run(f"produce --topic {topic} --batch-size 1000000", stdin=b'{"some":["document",1,2.5]}\n' * 200_000)

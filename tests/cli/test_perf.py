@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from pykbroker.cli.main import main
 from pykbroker.cli.perf_dates import DEFAULT_PATTERN, date_text
 from pykbroker.cli.perf_histogram import ERROR, LatencyHistogram
 from pykbroker.cli.perf_payloads import random_letters
-from pykbroker.cli.perf_run import Pace
+from pykbroker.cli.records.pace import Pace
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.consumer import Consumer
 from pykbroker.client.fetched import ConsumedRecord
@@ -157,19 +158,19 @@ def test_latencies_beyond_all_sense_are_counted_and_break_nothing() -> None:
 
 def test_a_steady_rate_is_due_by_number_and_catches_up_after_a_stall() -> None:
     async def work() -> list[float]:
-        pace = Pace(1000)
+        pace = Pace(1000, most_behind_s=math.inf)
         began = trio.current_time()
-        for number in range(5):
-            await pace.until_due(number)
-        at = [trio.current_time() - began]
-        await trio.sleep(0.010)
-        await pace.until_due(10)
-        at.append(trio.current_time() - began)
-        await pace.until_due(20)
+        at = []
+        for stall_s in (0, 0, 10, 0):
+            await trio.sleep(stall_s)
+            await pace.wait()
+            at.append(trio.current_time() - began)
+        for _ in range(10_000):
+            await pace.wait()
         return [*at, trio.current_time() - began]
 
     clock = trio.testing.MockClock(autojump_threshold=0)
-    assert trio.run(work, clock=clock) == pytest.approx([0.004, 0.014, 0.020])
+    assert trio.run(work, clock=clock) == pytest.approx([0, 0.001, 10.001, 10.001, 10.003])
 
 
 def test_payloads_have_the_size_that_was_asked_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -24,6 +25,46 @@ def group(call: Call, topic: str) -> str:
     group = f"{topic}-{EVIL}"
     assert call(f"groups reset-offsets --topic {topic} --to-earliest --yes", group).code == 0
     return group
+
+
+LISTS = [
+    "topics list",
+    "topics describe",
+    "brokers list",
+    "brokers describe",
+    "quorum describe",
+    "quorum replication",
+    "log-dirs describe",
+    "log-dirs describe --by-topic",
+    "reassign list",
+    "features describe",
+    "features version-mapping",
+    "offsets list",
+    "apis",
+    "groups list",
+    "groups describe",
+    "configs describe broker --all",
+    "transactions list",
+    "users list",
+    "quotas list",
+    "elect-leaders --all-topic-partitions",
+    "kafka",
+]
+
+
+def _of(line: str, bootstrap: str) -> list[str]:
+    return line.split() if line == "kafka" else [*line.split(), "--bootstrap-server", bootstrap]
+
+
+@pytest.mark.parametrize("line", LISTS)
+def test_each_list_is_drawn_at_any_width_without_colours(bootstrap: str, group: str, line: str) -> None:
+    for columns in (60, 20):
+        code, shown = at_terminal(_of(line, bootstrap), columns=columns, NO_COLOR="1")
+        assert code == 0, shown
+        assert "Traceback" not in shown
+        assert "\x1b[3" not in shown
+        assert EVIL not in shown
+        assert "…" not in shown, "what does not fit is not cut"
 
 
 @pytest.mark.parametrize("columns", [200, 90, 40, 20, 1])
@@ -69,17 +110,45 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(call: Call, boot
 
 
 @pytest.mark.parametrize(
-    "line", ["--help", "topics --help", "topics list", "topics list --json", "completion bash", "doctor --watch 0"]
+    "line",
+    [
+        "--help",
+        "topics --help",
+        "topics list --json",
+        "completion bash",
+        "doctor --watch 0",
+        "top --once",
+        "brokers list",
+        "apis",
+    ],
 )
 def test_a_closed_pipe_is_a_good_end(bootstrap: str, line: str) -> None:
     words = line.split()
     where = [bootstrap] if words[0] == "doctor" else ["--bootstrap-server", bootstrap]
     reader, writer = os.pipe()
     os.close(reader)
-    arguments = words if "help" in line or words[0] == "completion" else [*words, *where]
+    arguments = words if "help" in line or words[0] in ("completion", "kafka") else [*words, *where]
     ended = subprocess.run([*PYKBROKER, *arguments], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("module", ["pykbroker.cli.brokers", "pykbroker.cli.broker_actions", "trio"])
+def test_ctrl_c_while_a_command_is_imported_ends_it_in_silence(module: str) -> None:
+    script = f"""
+import signal, sys
+from pykbroker.cli.main import main
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+main()
+print("imported no {module}")
+"""
+    words = [sys.executable, "-c", script, "brokers", "list", "--bootstrap-server", "127.0.0.1:1"]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
 def test_closed_standard_streams_are_no_terminal(bootstrap: str, topic: str, call: Call) -> None:

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from pykbroker.cli import top, top_requests
+from pykbroker.cli import top_requests, top_run
 from pykbroker.cli.command import CommandFailed
 from pykbroker.cli.top_observation import BrokerSeen, GroupSeen, LogDirSeen, Observation, Sample
 from pykbroker.cli.top_rates import ClusterView, TopicRow, view_of
@@ -296,11 +296,11 @@ def test_looks_follow_each_other_and_a_slow_one_is_said(monkeypatch: pytest.Monk
         return look(began[-1], [topic("t")], {})
 
     async def work() -> list[tuple[str, ...]]:
-        snapshots = top.look_again(Cluster([]), RequestMetrics([]), 2.0, at_once=True)
+        snapshots = top_run.look_again(Cluster([]), RequestMetrics([]), 2.0, at_once=True)
         async with aclosing(snapshots):
             return [(await anext(snapshots)).notes for _ in range(3)]
 
-    monkeypatch.setattr(top, "observe", slow)
+    monkeypatch.setattr(top_run, "observe", slow)
     notes = trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0))
     assert notes == [(), ("a look took 3.0 s, longer than the interval of 2 s",), ()]
     assert [at - began[0] for at in began] == pytest.approx([0, 2, 5])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
@@ -19,14 +18,10 @@ from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from ..command import CommandFailed
+from ..moments import moment_ms as parse_moment
 
 MOST_OFFSET: Final = 2**63 - 1
 _RELATIVE = re.compile(r"(?P<word>start|beginning|earliest|end|latest)?(?:(?P<sign>[+-])(?P<distance>[0-9]{1,19}))?")
-_EPOCH_MS = re.compile(r"@(-?[0-9]{1,19})")
-_AGO = re.compile(r"(?P<parts>(?:[0-9]{1,12}(?:\.[0-9]{1,9})?\s*(?:ms|s|m|h|d|w)\s*)+)ago")
-_PART = re.compile(r"([0-9.]+)\s*(ms|s|m|h|d|w)")
-_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 _FORMS: Final = (
     "an offset, start, start+N, end, end-N, a time such as 2026-11-29T10:00:00Z, @MILLISECONDS, '5m ago', "
     "today or yesterday"
@@ -74,7 +69,7 @@ def parse_place(text: str, flag: str, now_ms: int) -> Place:
     relative = _RELATIVE.fullmatch(lowered)
     if relative is not None and lowered:
         return _relative(relative, flag, text)
-    moment_ms = _moment_ms(wanted, lowered, now_ms)
+    moment_ms = parse_moment(wanted, now_ms)
     if moment_ms is None:
         raise CommandFailed(f"{flag} expects {_FORMS}, not '{text[:80]}'")
     if not 0 <= moment_ms <= MOST_OFFSET:
@@ -90,25 +85,6 @@ def _relative(match: re.Match[str], flag: str, text: str) -> Place:
     if sign is not None and (sign == "+") != (anchor is Anchor.START):
         raise CommandFailed(f"{flag}: no record is at '{text}'; start+N and end-N are inside of a partition")
     return Place(anchor, -distance if sign == "-" else distance)
-
-
-def _moment_ms(wanted: str, lowered: str, now_ms: int) -> int | None:
-    epoch = _EPOCH_MS.fullmatch(wanted)
-    if epoch is not None:
-        return int(epoch[1])
-    ago = _AGO.fullmatch(lowered)
-    if ago is not None:
-        return now_ms - round(sum(float(amount) * _UNITS_MS[unit] for amount, unit in _PART.findall(ago["parts"])))
-    if lowered == "now":
-        return now_ms
-    if lowered in _DAYS_BACK:
-        midnight = datetime.fromtimestamp(now_ms / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        return round((midnight - timedelta(days=_DAYS_BACK[lowered])).timestamp() * 1000)
-    try:
-        moment = datetime.fromisoformat(wanted)
-        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
 
 
 async def bounds_of(

@@ -55,10 +55,19 @@ class Watched:
         self.failures.append(f"{self._side} is {error}" if str(error).startswith("not ") else f"{self._side}: {error}")
 
 
-def terminal_safe(line: bytes) -> bytes:
-    """Return a line for a terminal: what would steer it is escaped, and so are bytes that are no text."""
+def terminal_safe(line: bytes, *, is_json: bool = False) -> bytes:
+    """Return a line for a terminal: what would steer it is escaped, and so are bytes that are no text.
+
+    is_json: with JSON's escapes, so that it stays a document.
+    """
     text = line.decode("utf-8", "backslashreplace")
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text).encode()
+
+    def escaped(match: re.Match[str]) -> str:
+        if is_json:
+            return f"\\u{ord(match[0]):04x}"
+        return match[0].encode("unicode_escape").decode("ascii")
+
+    return _CONTROL.sub(escaped, text).encode()
 
 
 class Printer:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ..output import is_terminal
 from ..progress import progress
 
 Advance = Callable[[int], None]
@@ -15,7 +16,7 @@ Advance = Callable[[int], None]
 @contextmanager
 def progress_to(total: int, unit: str) -> Iterator[Advance | None]:
     """Draw on standard error where that is a terminal and standard output is none; None where nobody watches."""
-    if not (sys.stderr is not None and sys.stderr.isatty()) or (sys.stdout is not None and sys.stdout.isatty()):
+    if not is_terminal(sys.stderr) or is_terminal(sys.stdout):
         yield None
         return
     with progress(unit, total) as step:
