@@ -22,7 +22,7 @@ from pykbroker.error_groups import first_of
 
 from .command import CommandFailed, one_line
 from .interrupt import run_until_signal
-from .output import stdout_is_terminal
+from .output import is_terminal, stdout_is_terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -101,7 +101,7 @@ async def reporting(
 
     state: the text beside the bar. line: None for no lines.
     """
-    bar = _started_bar(total) if sys.stderr.isatty() else None
+    bar = _started_bar(total) if is_terminal(sys.stderr) else None
 
     async def lines() -> None:
         while line is not None:

@@ -80,6 +80,8 @@ def command(
     """
     if once and count not in (None, 1):
         raise CommandFailed("--once and --count exclude each other")
+    if sys.stdout is None:
+        raise CommandFailed("Standard output is closed")
     properties = read_client_properties(command_config)
     for key in ("request.timeout.ms", "default.api.timeout.ms"):
         properties.setdefault(key, str(_REQUEST_TIMEOUT_MS))
