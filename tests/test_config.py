@@ -346,6 +346,13 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_half_a_surrogate_pair_is_no_value_for_no_record_of_the_metadata_can_carry_it(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=1\nbroker.rack=\\ud800\n")
+    with pytest.raises(ConfigurationError, match="line 2: half of a surrogate pair"):
+        BrokerConfig.load(path, {})
+
+
 def test_a_start_without_a_file_does_not_load_the_properties_library() -> None:
     code = "import sys; from pykbroker.config import BrokerConfig; BrokerConfig.load(None, {}); " + (
         "sys.exit('javaproperties' in sys.modules)"

@@ -15,7 +15,7 @@ from .command import CommandFailed, run
 from .connect import open_cluster
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
-from .output import say_at_once
+from .output import is_terminal, say_at_once
 from .produce_flags import ProduceFlags
 from .producer_settings import ProducerSettings
 from .records.input_lines import lines_of, opened, whole_file
@@ -81,7 +81,7 @@ class Sending:
             await self._send(producer, Outgoing(flags.line_format.key, None, *self._constants()))
         elif flags.file is None:
             if sys.stdin is not None:
-                lines = lines_of(sys.stdin.fileno(), prompts=sys.stdin.isatty() and sys.stdout is not None)
+                lines = lines_of(sys.stdin.fileno(), prompts=is_terminal(sys.stdin) and is_terminal(sys.stdout))
                 await self._send_lines(producer, lines)
         else:
             descriptor = await opened(flags.file)

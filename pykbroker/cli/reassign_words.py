@@ -47,6 +47,10 @@ _ONGOING_FIELDS: Final = (
     Field("adding"),
     Field("removing"),
 )
+_THROTTLES_STAY: Final = (
+    "Throttles stay, also when the moves are done: `pykbroker reassign verify --reassignment-json-file FILE` takes them"
+    " away then"
+)
 
 
 async def start(cluster: Cluster, options: ReassignOptions) -> bool:
@@ -73,9 +77,18 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
         named=options.topic is None or wanted.topics <= set(expression_parts(options.topic)),
     )
     await limit_traffic(cluster, wanted, current, ongoing, options)
-    await start_moves(cluster, wanted, options)
-    click.echo(f"Moves of {len(moving)} partition{_s(moving)} are under way.")
-    return await _see_through(cluster, wanted, options) if options.wait else False
+    throttles_stay = max(options.throttle or -1, options.replica_alter_log_dirs_throttle or -1) >= 0
+    try:
+        await start_moves(cluster, wanted, options)
+        click.echo(f"Moves of {len(moving)} partition{_s(moving)} are under way.")
+        if not options.wait:
+            return False
+        is_failed = await _see_through(cluster, wanted, options)
+        throttles_stay = False
+        return is_failed
+    finally:
+        if throttles_stay:
+            click.echo(_THROTTLES_STAY, err=True)
 
 
 async def _see_through(cluster: Cluster, wanted: Plan, options: ReassignOptions) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
+from .printable import printable
+
 if TYPE_CHECKING:
     from pykbroker.config import BrokerConfig
 
@@ -20,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _HIDDEN: Final = "[hidden]"
 _LONGEST_VALUE: Final = 100
+_LONGEST_KEY: Final = 300
 _MOST_TOLD: Final = 100
 """Of one origin, in one line of the log."""
 _MOST_SUGGESTIONS: Final = 20
@@ -57,7 +60,10 @@ def settings_of(config: BrokerConfig) -> list[Setting]:
     without_effect = set(config.without_effect)
     return [
         Setting(
-            key, _shown(key, config.given[key]), origin, unknown.get(key, NO_EFFECT if key in without_effect else "")
+            _printable(key, _LONGEST_KEY),
+            _shown(key, config.given[key]),
+            printable(origin),
+            _printable(unknown.get(key, NO_EFFECT if key in without_effect else ""), _LONGEST_KEY),
         )
         for key, origin in config.origins.items()
         if key in config.given
@@ -125,9 +131,10 @@ def _shown(name: str, text: str) -> str:
     return _printable(text)
 
 
-def _printable(text: str) -> str:
-    shown = "".join(each if each.isprintable() else " " for each in text)
-    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]}..."
+def _printable(text: str, most: int = _LONGEST_VALUE) -> str:
+    """Return so much of a text as one line: nothing of it makes a line of its own in the log."""
+    shown = "".join(each if each.isprintable() else " " for each in text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[:most]}..."
 
 
 def _some(texts: Sequence[str]) -> str:

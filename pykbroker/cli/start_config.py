@@ -103,11 +103,16 @@ def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:
 def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
     """`--override key=value …` as a mapping; of two for one key the last wins."""
     from pykbroker.config import ConfigurationError
+    from pykbroker.config.properties import check_text
 
     values = {}
     for text in overrides:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise ConfigurationError(f"--override expects KEY=VALUE, not '{text}'")
+        try:
+            check_text(text)
+        except ValueError as error:
+            raise ConfigurationError(f"--override {key.strip()}: {error}") from None
         values[key.strip()] = value.strip()
     return values

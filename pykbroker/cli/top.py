@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -58,6 +59,8 @@ def command(
     """
     if once and count not in (None, 1):
         raise CommandFailed("--once and --count exclude each other")
+    if sys.stdout is None:
+        raise CommandFailed("Standard output is closed")
     from .top_run import show
 
     async def work() -> int:

@@ -34,12 +34,19 @@ def read_properties_file(path: str | Path) -> PropertiesFile:
     try:
         for element in javaproperties.parse(_read(path)):
             if isinstance(element, javaproperties.KeyValue):
+                check_text(element.key + element.value)
                 file.values[element.key] = element.value
                 file.lines.setdefault(element.key, []).append(line)
             line += len(_LINE_END.findall(element.source))
     except ValueError as error:
         raise ConfigurationError(f"Malformed properties file {path}, line {line}: {error}") from None
     return file
+
+
+def check_text(text: str) -> None:
+    """Raise ValueError for what UTF-8 cannot carry to another node, or to a client that asks for the settings."""
+    if any("\ud800" <= each <= "\udfff" for each in text if each > "\x7f"):
+        raise ValueError("half of a surrogate pair, or a byte outside of UTF-8, is no text")
 
 
 def _read(path: str | Path) -> bytes:

@@ -44,6 +44,8 @@ def value_of(variable: str, key: str, text: str) -> str:
 
 def file_text(variable: str, path: Path) -> str:
     """The text of a file that a variable names, without the line ends at its end. Raises ConfigurationError."""
+    if path.is_fifo():
+        raise ConfigurationError(f"{variable}: {path} is a pipe, and no start waits for its writer; give a file")
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

@@ -383,6 +383,19 @@ def test_a_closed_pipe_ends_a_measurement_quietly(start_perf: Start, made: str) 
     assert process.wait(TIMEOUT_S) == 0
 
 
+def test_a_closed_standard_error_does_not_keep_a_measurement_from_its_results(bootstrap: str, made: str) -> None:
+    flags = f"produce --topic {made} --num-records 5 --record-size 10 --throughput -1 --bootstrap-server {bootstrap}"
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *PYKBROKER, "perf", *flags.split()],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0
+    assert SENT.match(done.stdout)
+
+
 def test_a_terminal_shows_a_bar_and_in_the_end_a_table(bootstrap: str, made: str) -> None:
     flags = "--num-records 1500 --record-size 10 --throughput 1000 --reporting-interval 500"
     with Terminal(

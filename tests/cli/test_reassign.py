@@ -147,10 +147,23 @@ def test_a_move_that_is_under_way_is_listed_and_cancelled(call: Call, moving: st
     assert call(f"reassign cancel {moving}") == Outcome(0, "No move of these is under way.\n", "")
 
 
+def test_throttles_that_nobody_takes_away_are_told(call: Call, topic: str) -> None:
+    call(f"topics create {topic} --replica-assignment 1")
+    left = call(f"reassign start {topic} --replicas 2 --throttle 1000000")
+    assert left.code == 0
+    assert "Throttles stay, also when the moves are done: `pykbroker reassign verify" in left.err
+    until(lambda: call("reassign list --json").out.strip() == "[]", "all is moved")
+    waited = call(f"reassign start {topic} --replicas 3 --throttle 1000000 --wait")
+    assert (waited.code, waited.err) == (0, "")
+    assert "throttled.replicas" not in call(f"configs --describe --entity-type topics --entity-name {topic}").out
+
+
 def test_a_wait_for_a_move_ends_when_its_time_is_over(call: Call, moving: str) -> None:
     waited = call(f"reassign start {moving} --replicas 2 {SLOW} --additional --wait --wait-timeout 100ms")
     assert waited.code == 1
-    assert waited.err.startswith("Error: 0 of 1 moves are done after 0.1 s, and the others go on:")
+    throttles, error = waited.err.splitlines()
+    assert throttles.startswith("Throttles stay, ")
+    assert error.startswith("Error: 0 of 1 moves are done after 0.1 s, and the others go on:")
 
 
 def test_the_replication_factor_changes_unless_that_is_forbidden(call: Call, topic: str) -> None:

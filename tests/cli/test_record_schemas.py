@@ -114,7 +114,7 @@ def test_a_document_that_does_not_fit_the_avro_schema_is_refused(avsc: Path, doc
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", '"nothing"', '{"type":"record"}', "5", "[" * 5_000, '{"type":"enum","name":"e"}']
+    "text", ["", "{", '"nothing"', '{"type":"record"}', "5", "[]", "[" * 5_000, '{"type":"enum","name":"e"}']
 )
 def test_a_file_that_is_no_avro_schema_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.avsc"
@@ -138,6 +138,34 @@ def test_an_array_that_a_few_bytes_make_endless_is_refused(tmp_path: Path, items
     path.write_text(json.dumps({"type": "record", "name": "Outer", "fields": fields}))
     with pytest.raises(CommandFailed, match="arrays of entries that have no bytes"):
         codec(path)
+
+
+def test_an_array_of_a_type_without_bytes_is_refused_by_its_name_too(tmp_path: Path) -> None:
+    path = tmp_path / "endless.avsc"
+    empty = {"type": "record", "name": "Empty", "fields": []}
+    fields = [{"name": "one", "type": empty}, {"name": "all", "type": {"type": "array", "items": "shop.Empty"}}]
+    path.write_text(json.dumps({"type": "record", "name": "Outer", "namespace": "shop", "fields": fields}))
+    with pytest.raises(CommandFailed, match="arrays of entries that have no bytes"):
+        codec(path)
+
+
+@pytest.mark.parametrize("inner", ["Node", ["null", "Node"], {"type": "map", "values": ["null", "Node"]}])
+def test_a_record_that_contains_itself_is_refused_for_data_could_exhaust_the_stack(
+    tmp_path: Path, inner: object
+) -> None:
+    path = tmp_path / "recursive.avsc"
+    path.write_text(json.dumps({"type": "record", "name": "Node", "fields": [{"name": "next", "type": inner}]}))
+    with pytest.raises(CommandFailed, match="Node contains itself, which is not supported"):
+        codec(path)
+
+
+def test_a_record_may_be_used_again_beside_itself(tmp_path: Path) -> None:
+    path = tmp_path / "pair.avsc"
+    point = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
+    fields = [{"name": "from", "type": point}, {"name": "via", "type": {"type": "array", "items": "Point"}}]
+    path.write_text(json.dumps({"type": "record", "name": "Way", "fields": fields}))
+    document = '{"from":{"x":1},"via":[{"x":2},{"x":3}]}'
+    assert codec(path).document(codec(path).from_line(document.encode())) == document
 
 
 def test_protobuf_is_shown_in_its_own_json_and_comes_back(descriptors: Path) -> None:

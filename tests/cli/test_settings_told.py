@@ -113,6 +113,7 @@ def test_a_check_starts_nothing_and_prints_the_settings(file: Path, tmp_path: Pa
         ("listeners=SSL://127.0.0.1:0\nssl.keystore.location=nowhere.jks\n", "nowhere.jks"),
         ("listeners=SASL_PLAINTEXT://127.0.0.1:0\nsasl.enabled.mechanisms=GSSAPI\n", "GSSAPI"),
         ("a=\\u12g4\n", "line 1"),
+        ("broker.rack=\\udc80\n", "line 1"),
     ],
 )
 def test_a_check_of_what_could_not_start_is_one_line(tmp_path: Path, content: str, reason: str) -> None:
@@ -134,3 +135,21 @@ def test_ten_thousand_unknown_keys_are_a_line_of_bounded_length(
     assert len(caplog.messages) == 2
     assert all(len(line) < 30_000 for line in caplog.messages)
     assert "and 9900 more" in caplog.messages[-1]
+
+
+def test_a_key_of_the_file_makes_no_line_of_its_own_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "hostile.properties"
+    path.write_text("a\\n2026-11-29\\ ERROR\\ all\\ is\\ lost=1\na\\u001b[31m=1\n" + "k" * 100_000 + "=1\n")
+    with caplog.at_level("INFO"):
+        tell_settings(load_config(path, {}, None))
+    assert any("ERROR all is lost" in line for line in caplog.messages)
+    assert all(line.isprintable() and len(line) < 3_000 for line in caplog.messages)
+
+
+def test_an_override_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
+    done = check("--override", "broker.rack=\udcff", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: --override broker.rack: half of a surrogate pair, or a byte outside of UTF-8")
+    assert done.stderr.count("\n") == 1

@@ -348,6 +348,12 @@ def test_a_terminal_that_cannot_be_drawn_on_has_plain_snapshots(broker: Broker) 
         assert terminal.interrupt(signal.SIGINT) == 130
 
 
+def test_a_closed_standard_output_is_one_line() -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *PYKBROKER, "top", "--once"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=TIMEOUT_S)
+    assert (done.returncode, done.stderr) == (1, "Error: Standard output is closed\n")
+
+
 def test_a_closed_pipe_ends_it_quietly(broker: Broker) -> None:
     with _started(broker.bootstrap_servers, "--json", "--count", "1000", "--interval", "1") as process:
         assert process.stdout is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,6 @@ def test_a_file_that_cannot_be_a_secret_is_one_line(tmp_path: Path) -> None:
         file_text("X_FILE", tmp_path / "bytes")
     with pytest.raises(ConfigurationError, match=f"has more than {MOST_BYTES} bytes"):
         file_text("X_FILE", Path("/dev/zero"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match="pipe is a pipe"):
+        file_text("X_FILE", tmp_path / "pipe")

@@ -97,7 +97,7 @@ def avro_codec(path: Path, schema_text: bytes, *, flag: str, schema_id: int | No
     try:
         schema = _without_logical_types(json_text.parse(schema_text.decode()))
         parsed = fastavro.parse_schema(schema)
-        _refuse_endless_arrays(parsed)
+        _is_without_bytes(parsed)
     except RecursionError:
         raise CommandFailed(f"{path} is not an Avro schema: nested too deeply") from None
     except (fastavro.schema.UnknownType, fastavro.schema.SchemaParseException, *_UNREADABLE) as error:
@@ -133,28 +133,46 @@ def _invalid_field(error: Any) -> str:
     return f"{first.field or 'the document'} is not {kind}"
 
 
-def _refuse_endless_arrays(schema: Any) -> None:
-    """Raise ValueError for arrays of entries without bytes: ten bytes of data would be a quintillion of them."""
+def _is_without_bytes(schema: Any, around: frozenset[str] = frozenset(), empty: set[str] | None = None) -> bool:
+    """Return whether data of a schema has no bytes. Raises ValueError for schemas that no reader is safe with.
+
+    Ten bytes would be a quintillion entries of an array whose entries have no bytes. A record in itself is read by
+    recursion in C, which data of some kilobytes drives through the end of the stack.
+    around: names of the records around this schema. empty: names of the types without bytes; a name is defined before
+    it is used.
+    """
+    empty = set() if empty is None else empty
+    if isinstance(schema, str):
+        if schema in around:
+            raise ValueError(f"{schema[:100]} contains itself, which is not supported")
+        return schema == "null" or schema in empty
     if isinstance(schema, list):
+        if not schema:
+            raise ValueError("a union has no branches")
         for each in schema:
-            _refuse_endless_arrays(each)
-    elif isinstance(schema, dict):
-        if schema.get("type") == "array" and _is_without_bytes(schema["items"]):
-            raise ValueError("arrays of entries that have no bytes are not supported")
-        for each in (schema.get("type"), schema.get("items"), schema.get("values"), *schema.get("fields", ())):
-            _refuse_endless_arrays(each)
-
-
-def _is_without_bytes(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return bool(schema == "null")
+            _is_without_bytes(each, around, empty)
+        return False
     match schema["type"]:
+        case "array":
+            if _is_without_bytes(schema["items"], around, empty):
+                raise ValueError("arrays of entries that have no bytes are not supported")
+            return False
+        case "map":
+            _is_without_bytes(schema["values"], around, empty)
+            return False
+        case "enum":
+            return False
         case "fixed":
-            return bool(schema["size"] == 0)
-        case "record":
-            return all(_is_without_bytes(field["type"]) for field in schema["fields"])
+            is_empty = bool(schema["size"] == 0)
+        case "record" | "error":
+            inside = around | {schema["name"]}
+            of_fields = [_is_without_bytes(field["type"], inside, empty) for field in schema["fields"]]
+            is_empty = all(of_fields)
         case inner:
-            return _is_without_bytes(inner)
+            return _is_without_bytes(inner, around, empty)
+    if is_empty:
+        empty.add(schema["name"])
+    return is_empty
 
 
 def _first_line(error: BaseException) -> str:
