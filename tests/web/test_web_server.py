@@ -97,8 +97,10 @@ def test_an_application_that_cannot_be_made_ends_the_connection_alone(
         (b"GET /" + b"x" * 10 * MOST_HEAD_BYTES + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"431"),
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 10 * MOST_HEAD_BYTES + b"\r\n\r\n", b"431"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"400"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0", b"505"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
     ],
-    ids=["garbage", "no host", "two hosts", "long path", "long header", "tls"],
+    ids=["garbage", "no host", "two hosts", "long path", "long header", "tls", "HTTP/2", "two lengths"],
 )
 def test_a_malformed_request_ends_its_connection_alone(serve: Serve, sent: bytes, status: bytes) -> None:
     server = serve(greeting)
@@ -111,6 +113,12 @@ def test_a_malformed_request_ends_its_connection_alone(serve: Serve, sent: bytes
         # What the server has not read resets the connection, and perhaps the client does not get the answer.
         assert found == [status] or (found == [] and len(sent) > MOST_HEAD_BYTES)
     assert ask(server, "/") == (200, b"hello\n")
+
+
+def test_an_offer_to_change_to_http_2_is_answered_in_http_1(serve: Serve) -> None:
+    server = serve(greeting)
+    offer = {"Connection": "Upgrade, HTTP2-Settings, close", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
+    assert ask(server, "/", headers=offer) == (200, b"hello\n")
 
 
 def _all(client: socket.socket) -> bytes:
