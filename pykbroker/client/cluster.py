@@ -100,7 +100,7 @@ class Cluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):  # a task may open one meanwhile
             await connection.aclose()
 
     # ---- connections

@@ -153,6 +153,7 @@ def test_labels_stay_apart_and_short() -> None:
     assert len(label(first)) < 250
     assert label("\ud800").isprintable()
     assert label("orders") == "orders"
+    assert label("a\n") != label(r"a\n")
 
 
 def test_partitions_and_groups_beyond_the_bound_are_left_out_and_said_so() -> None:

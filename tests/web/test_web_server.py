@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
+import sys
 from contextlib import ExitStack, closing, suppress
 from typing import Any
 
@@ -14,7 +16,7 @@ import trio.testing
 from pykbroker.testing.loop_thread import LoopThread
 from pykbroker.web.address import WebAddress
 from pykbroker.web.answers import answer_text
-from pykbroker.web.bounded_stream import BoundedStream
+from pykbroker.web.bounded_stream import VANISHED_LIMIT_S, BoundedStream
 from pykbroker.web.http import MOST_HEAD_BYTES
 from pykbroker.web.server import WebServer
 from pykbroker.web.sockets import listen, listen_at_first_free
@@ -191,6 +193,30 @@ def test_whoever_does_not_read_or_says_nothing_is_hung_up_on(which: str) -> None
         await listeners[0].aclose()
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0.1))
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has the option")
+def test_the_system_ends_connections_whose_clients_vanish() -> None:
+    async def main() -> None:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        client = await trio.open_tcp_stream(*listeners[0].socket.getsockname())
+        stream = BoundedStream(await listeners[0].accept())
+        limit_ms = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert limit_ms == VANISHED_LIMIT_S * 1000
+        for each in (stream, client, listeners[0]):
+            await each.aclose()
+
+    trio.run(main)
+
+
+def test_nothing_that_speaks_http_is_imported_by_a_start() -> None:
+    program = (
+        "import sys, pykbroker.cli.start_web, pykbroker.cli.start_node, pykbroker.web.server, pykbroker.api\n"
+        "print([each for each in ('hypercorn', 'h11', 'starlette', 'prometheus_client', 'pykbroker.console')"
+        " if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_what_is_sent_now_and_then_is_no_silence() -> None:
