@@ -27,6 +27,7 @@ from .child_brokers import Place, hang_up_counts, place  # noqa: F401 - fixtures
 ADDRESS = re.compile(r"metrics and health at http://(\S+)/")
 TIMEOUT_S = 60
 StartBroker = Callable[..., "Started"]
+WEB = "console.listener=127.0.0.1:0"
 
 
 class Started:
@@ -119,8 +120,7 @@ def test_the_console_is_imported_for_who_asks_for_its_pages_alone(place: Place) 
     for path, is_imported in (("/metrics", False), ("/", True)):
         with place.log.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", program, "start", "--ephemeral", "--port", "0"]
-                + ["--override", "console.listener=127.0.0.1:0"],
+                [sys.executable, "-c", program, "start", *"--ephemeral --port 0 --override".split(), WEB],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=place.environment,
