@@ -120,7 +120,7 @@ def test_the_console_is_imported_for_who_asks_for_its_pages_alone(place: Place) 
     for path, is_imported in (("/metrics", False), ("/", True)):
         with place.log.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", program, "start", *"--ephemeral --port 0 --override".split(), WEB],
+                [sys.executable, "-c", program, "start", "--ephemeral", "--port", "0", "--override", WEB],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=place.environment,
