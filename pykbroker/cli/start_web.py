@@ -81,7 +81,7 @@ class StartWeb:
                 needs = [_FOR_ALL, _FOR_METRICS, *([_FOR_CONSOLE] if is_broker else [])]
                 self._add_console(_given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console))
             if metrics is not None:
-                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site, ())
+                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site)
                 self._lines.append(f"metrics and health at http://{address_of(self._listening[-1].socket)}/")
         except BaseException:
             self.close()
@@ -114,13 +114,13 @@ class StartWeb:
     def _add_console(self, listening: socket.socket | None) -> None:
         if listening is None:
             return
-        self._add(listening, self._console_site, [_CONSOLE] if self.has_console else [])
+        self._add(listening, self._console_site)
         self.address = str(address_of(listening))
         what = "the console, metrics and health" if self.has_console else "metrics and health"
         self._lines.append(f"{what} at http://{self.address}/")
 
-    def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp], imports: Sequence[str]) -> None:
-        modules = ["pykbroker.web.site", "pykbroker.web.health", *imports]
+    def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp]) -> None:
+        modules = ["pykbroker.web.site", "pykbroker.web.health"]
         if self._has_metrics:
             modules.append("pykbroker.metrics.page")
         self._listening.append(_Listening(listening, site, modules))
@@ -172,19 +172,25 @@ class StartWeb:
         return missing
 
     def _console(self, nursery: trio.Nursery) -> ASGIApp:
-        """Return what makes the console at the first request behind the node's start."""
+        """Return what imports and makes the console at the first request for one of its pages behind the node's start:
+        whoever asks for the metrics alone does not pay for its memory.
+        """
+        import trio
+
         from pykbroker.web.answers import answer_text
         from pykbroker.web.place import Place
 
         made: list[ASGIApp] = []
+        making = trio.Lock()
 
         async def console(scope: Scope, receive: Receive, send: Send) -> None:
             if self._node is None or self._ready is None:
                 await answer_text(send, 503, "the node starts: see /readyz", [(b"retry-after", b"1")])
                 return
-            if not made:
-                application = import_module(_CONSOLE).console_application
-                made.append(application(Place(self._node, self._ready, nursery)))
+            async with making:
+                if not made:
+                    package = await trio.to_thread.run_sync(import_module, _CONSOLE)
+                    made.append(package.console_application(Place(self._node, self._ready, nursery)))
             await made[0](scope, receive, send)
 
         return console

@@ -101,7 +101,7 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with trio.CancelScope(shield=True):  # a checkpoint that is cancelled would leave the other ones open
-            for connection in self._connections.values():
+            for connection in list(self._connections.values()):  # a task may open one meanwhile
                 await connection.aclose()
 
     # ---- connections

@@ -145,6 +145,7 @@ class ConsoleApplication:
             raise Refused(
                 401, "SASL_AUTHENTICATION_FAILED", "the broker does not take this name and password"
             ) from None
+        await self.sessions.end(token_of(request))  # of whoever had this browser before
         _log.info("a user logged in to the console: %r", user)
         response = _json({"user": user})
         setting(response, request, token)
@@ -162,7 +163,7 @@ class ConsoleApplication:
             return self.sessions.find(token_of(request))
         if self._everybody is None:
             cluster = self._broker.cluster(None)
-            self._everybody = Session(None, cluster, lambda: self._broker.cluster(None), 0.0, 0.0)
+            self._everybody = Session(None, cluster, lambda: self._broker.cluster(None), 0.0, 0.0, 0.0)
         return self._everybody
 
     # ---- endpoints
@@ -184,11 +185,17 @@ class ConsoleApplication:
             )
             if endpoint.is_stream:
                 return self._stream(endpoint, session, asking, given)
-            return await self._done(request, endpoint, asking, given)
+            try:
+                return await self._done(request, endpoint, session, asking, given)
+            except AuthenticationRefused:  # the user is gone, or has another password
+                await self.sessions.end(token_of(request))
+                raise
 
         return _answering(answer)
 
-    async def _done(self, request: Request, endpoint: Endpoint, asking: Asking, given: Arguments) -> Response:
+    async def _done(
+        self, request: Request, endpoint: Endpoint, session: Session, asking: Asking, given: Arguments
+    ) -> Response:
         async def work() -> Response:
             async with self._at_once:
                 with trio.fail_after(endpoint.longest_s):
@@ -197,7 +204,7 @@ class ConsoleApplication:
                     return self._download(value)
                 return _json_bytes(await self._threads.run(encoded, value))
 
-        return await _unless_gone(request, work)
+        return await _unless_gone(request, session.over, work)
 
     def _download(self, download: Download) -> Response:
         if self._downloads >= MOST_DOWNLOADS:
@@ -293,12 +300,16 @@ def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Requ
     return endpoint
 
 
-async def _unless_gone(request: Request, work: Callable[[], Awaitable[Response]]) -> Response:
-    """Return what `work` returns; when the browser goes, it is given up. Raises ClientGone, and the work's errors."""
+async def _unless_gone(request: Request, over: trio.Event, work: Callable[[], Awaitable[Response]]) -> Response:
+    """Return what `work` returns; when the browser goes, or its session ends, the work is given up.
+
+    Raises ClientGone, Refused, and the work's errors.
+    """
     found: list[Response] = []
     failures: list[Exception] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_when_gone, request, nursery.cancel_scope)
+        nursery.start_soon(_cancel_when_over, over, nursery.cancel_scope)
         try:
             found.append(await work())
         except* Exception as group:
@@ -306,6 +317,8 @@ async def _unless_gone(request: Request, work: Callable[[], Awaitable[Response]]
         nursery.cancel_scope.cancel()
     if failures:
         raise failures[0]
+    if not found and over.is_set():
+        raise Refused(401, "SASL_AUTHENTICATION_FAILED", "the session has ended: log in again")
     if not found:
         raise ClientGone
     return found[0]
@@ -314,6 +327,11 @@ async def _unless_gone(request: Request, work: Callable[[], Awaitable[Response]]
 async def _cancel_when_gone(request: Request, scope: trio.CancelScope) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    scope.cancel()
+
+
+async def _cancel_when_over(over: trio.Event, scope: trio.CancelScope) -> None:
+    await over.wait()
     scope.cancel()
 
 

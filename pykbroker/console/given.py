@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from starlette.requests import Request
 
@@ -12,13 +13,19 @@ from pykbroker.web.body import BodyTooLarge, ClientGone, read_body
 from .checks import Refused
 from .endpoint import Arguments, Json
 
+MOST_OF_QUERY: Final = 1000
+
 
 async def arguments_of(request: Request, most_body_bytes: int) -> Arguments:
     """Return all that a request gives, by name. Raises BadInput, Refused, ClientGone."""
     given: dict[str, Json] = {}
-    for name in request.query_params:
-        values = request.query_params.getlist(name)
-        given[name] = values[0] if len(values) == 1 else values
+    query = request.query_params.multi_items()
+    if len(query) > MOST_OF_QUERY:
+        raise BadInput(f"a query has {MOST_OF_QUERY} values at most")
+    values: dict[str, list[str]] = {}
+    for name, value in query:
+        values.setdefault(name, []).append(value)
+    given.update({name: each[0] if len(each) == 1 else each for name, each in values.items()})
     given.update(await body_of(request, most_body_bytes))
     given.update(request.path_params)
     _check_text(given)

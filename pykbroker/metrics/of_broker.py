@@ -45,10 +45,11 @@ async def read_broker(role: BrokerRole, readings: Readings, turn: Turn) -> None:
 
 async def read_topics(role: BrokerRole, readings: Readings, turn: Turn, *, most: int) -> None:
     """Read the traffic of each topic, or the sum of all where there are more than `most`."""
-    traffic = list(role.broker.partitions.traffic.topics.items())
+    by_topic = role.broker.partitions.traffic
+    traffic = list(by_topic.topics.items())
     if len(traffic) > most:
         readings.add("pykbroker_left_out", len(traffic), "topics")
-        traffic = [("", await _sum([each for _, each in traffic], turn))]
+        traffic = [("", await _sum([by_topic.gone, *(each for _, each in traffic)], turn))]
     columns = [
         (readings.of(f"kafka_server_brokertopicmetrics_{name}"), attribute) for name, attribute in _COUNTERS.items()
     ]
@@ -61,8 +62,7 @@ async def read_topics(role: BrokerRole, readings: Readings, turn: Turn, *, most:
 async def _sum(traffic: list[TopicTraffic], turn: Turn) -> TopicTraffic:
     total = TopicTraffic()
     for each in traffic:
-        for attribute in _COUNTERS.values():
-            setattr(total, attribute, getattr(total, attribute) + getattr(each, attribute))
+        total.add(each)
         await turn.took(_STEPS_OF_TOPIC)
     return total
 

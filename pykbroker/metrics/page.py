@@ -45,6 +45,7 @@ async def _send(send: Send, exposition: Exposition) -> None:
     body, headers = exposition.body, [(b"content-type", exposition.content_type.encode())]
     headers.append((b"content-length", b"%d" % len(body)))
     headers.append((b"vary", b"accept, accept-encoding"))
+    headers += [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
     if exposition.is_compressed:
         headers.append((b"content-encoding", b"gzip"))
     await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zlib import crc32
+import hashlib
 
 from pykbroker.server.runtime.histogram import Histogram
 
@@ -51,9 +51,9 @@ def label(text: str) -> str:
 
     Topics' names come through as they are; ids of groups may be anything.
     """
-    if text.isprintable() and len(text) <= _LONGEST_LABEL:
+    if text.isprintable() and len(text) <= _LONGEST_LABEL and "\\" not in text:  # which stands for what is escaped
         return text
     shown = text.encode("unicode_escape", "surrogatepass").decode("ascii")
     if len(shown) <= _LONGEST_LABEL:
         return shown
-    return f"{shown[:_LONGEST_LABEL]}…{crc32(text.encode('utf-8', 'surrogatepass')):08x}"
+    return f"{shown[:_LONGEST_LABEL]}…{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -33,12 +33,19 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
+    def add(self, other: TopicTraffic) -> None:
+        """Count what the other one has counted."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 class TrafficByTopic:
     """The traffic of a node by topic, for as long as the node has a partition of it."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicTraffic] = {}
+        self.gone = TopicTraffic()
+        """The traffic of all topics that the node has no partition of any more, so that a sum never falls."""
 
     @property
     def topics(self) -> Mapping[str, TopicTraffic]:
@@ -52,4 +59,6 @@ class TrafficByTopic:
         return found
 
     def forget(self, topic: str) -> None:
-        self._topics.pop(topic, None)
+        traffic = self._topics.pop(topic, None)
+        if traffic is not None:
+            self.gone.add(traffic)

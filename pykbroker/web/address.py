@@ -8,6 +8,7 @@ from typing import Final
 from pykbroker.config import InvalidValue
 
 _MOST_PORT: Final = 65535
+_LONGEST_PORT: Final = 5
 _LONGEST_HOST: Final = 255
 
 
@@ -34,9 +35,9 @@ def parse_address(key: str, text: str) -> WebAddress | None:
         raise _invalid(key, text)
     if not host.isprintable() or any(each in host for each in " /[]@") or len(host) > _LONGEST_HOST:
         raise _invalid(key, text)
-    if not (port.isascii() and port.isdecimal()) or int(port[:6]) > _MOST_PORT:
+    if not (port.isascii() and port.isdecimal() and len(port) <= _LONGEST_PORT) or int(port) > _MOST_PORT:
         raise _invalid(key, text)
-    return WebAddress(host, int(port[:6]))
+    return WebAddress(host, int(port))
 
 
 def _invalid(key: str, text: str) -> InvalidValue:

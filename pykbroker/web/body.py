@@ -1,11 +1,17 @@
-"""The body of a request, up to a bound."""
+"""The body of a request, up to a bound in bytes and in time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import trio
 
 if TYPE_CHECKING:
     from starlette.types import Receive
+
+
+LONGEST_S: Final = 30.0
+"""A body is whole within this time: whoever sends a byte now and then must not keep a connection."""
 
 
 class BodyTooLarge(Exception):
@@ -13,11 +19,17 @@ class BodyTooLarge(Exception):
 
 
 class ClientGone(Exception):
-    """The client left before its request was whole."""
+    """The client left before its request was whole, or takes too long to send it."""
 
 
 async def read_body(receive: Receive, most_bytes: int) -> bytes:
-    """Raises BodyTooLarge, ClientGone."""
+    """Return the whole body. Raises BodyTooLarge, ClientGone."""
+    with trio.move_on_after(LONGEST_S):
+        return await _read(receive, most_bytes)
+    raise ClientGone
+
+
+async def _read(receive: Receive, most_bytes: int) -> bytes:
     body = bytearray()
     while True:
         message = await receive()

@@ -6,6 +6,7 @@ not read would stay for ever.
 
 from __future__ import annotations
 
+import socket
 from typing import Final
 
 import trio
@@ -14,6 +15,8 @@ SEND_LIMIT_S: Final = 20.0
 """A client takes 64 KiB within this time."""
 SILENCE_LIMIT_S: Final = 120.0
 """Within this time something comes from the client, or goes to it."""
+VANISHED_LIMIT_S: Final = 60
+"""The host of a client acknowledges what is sent within this time; the system ends the connection of another one."""
 _PORTION_BYTES: Final = 64 * 1024
 
 
@@ -28,6 +31,8 @@ class BoundedStream:
         self._send_limit_s = send_limit_s
         self._silence_limit_s = silence_limit_s
         self._silence = trio.CancelScope()
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, VANISHED_LIMIT_S * 1000)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send in portions. Raises trio.BrokenResourceError when the client does not take one in time."""

@@ -10,7 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import h11
 from hypercorn.config import Config
+from hypercorn.events import Closed
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
@@ -46,11 +49,39 @@ def http_on_connections(application: ASGIApp) -> Callable[[BoundedStream], Await
 
 
 class _Connection(TCPServer):
-    """A connection that ends when its client has closed it; Hypercorn's own waits for the end of the idle time."""
+    """A connection of HTTP/1 that ends when its client has closed it; Hypercorn's own waits for the end of the idle
+    time.
+    """
 
     async def _read_data(self) -> None:
+        of = self.protocol
+        of.protocol = _Http1(
+            of.app, of.config, of.context, of.task_group, of.state, of.ssl, of.client, of.server, of.send
+        )
         await super()._read_data()
         await self.idle_task.stop()
+
+
+class _Http1(H11Protocol):
+    """HTTP/1 alone. One connection of HTTP/2 could have a hundred requests in hand, each with a body and a name of the
+    host of its own, and no browser speaks it without TLS.
+    """
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Go on with HTTP/1 for who offers to change to another one."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        names = {name for name, _ in request.headers}
+        if request.http_version not in (b"1.0", b"1.1"):
+            await self._refuse(505)
+        elif {b"content-length", b"transfer-encoding"} <= names:  # a proxy may have seen its end elsewhere
+            await self._refuse(400)
+        else:
+            await super()._create_stream(request)
+
+    async def _refuse(self, status: int) -> None:
+        await self._send_error_response(status)
+        await self.send(Closed())
 
 
 def _config() -> Config:

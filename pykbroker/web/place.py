@@ -4,9 +4,9 @@ The console is such an application: `pykbroker.console` has a function
 
     def console_application(place: Place) -> ASGIApp
 
-The package is imported in a worker thread at the first connection. The function is called in the node's loop at the
-first request for a path that is not `/metrics`, `/healthz` or `/readyz`, once the node serves; it must be quick, and
-may start tasks in `place.nursery`, which ends with the server. It is called once for each node's start. All paths
+The package is imported in a worker thread, and the function is then called in the node's loop, at the first request for
+a path that is not `/metrics`, `/healthz` or `/readyz`, once the node serves. The function must be quick, and may start
+tasks in `place.nursery`, which ends with the server. It is called once for each node's start. All paths
 begin at `/`. Before the application is reached, `Host` has been checked (`callers`). Requests that change something
 must be checked by the application (`callers.is_of_another_origin`, `callers.is_of_another_site`), and bodies be read
 with a bound (`body.read_body`). A connection on which nothing comes or goes for two minutes is closed

@@ -27,6 +27,7 @@ from .child_brokers import Place, hang_up_counts, place  # noqa: F401 - fixtures
 ADDRESS = re.compile(r"metrics and health at http://(\S+)/")
 TIMEOUT_S = 60
 StartBroker = Callable[..., "Started"]
+WEB = "console.listener=127.0.0.1:0"
 
 
 class Started:
@@ -109,6 +110,29 @@ def test_a_scrape_is_compressed_for_who_takes_that(start: StartBroker) -> None:
     assert read(gzip.decompress(body).decode()).value("kafka_server_kafkaserver_brokerstate") == 3
     assert broker.ask("/metrics", method="HEAD") == (200, b"")
     assert broker.ask("/metrics", method="POST")[0] == 405
+
+
+def test_the_console_is_imported_for_who_asks_for_its_pages_alone(place: Place) -> None:  # noqa: F811
+    program = (
+        "import atexit, sys; atexit.register(lambda: print('imported:', 'starlette' in sys.modules));"
+        "from pykbroker.cli.main import main; main()"
+    )
+    for path, is_imported in (("/metrics", False), ("/", True)):
+        with place.log.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", program, "start", "--ephemeral", "--port", "0", "--override", WEB],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=place.environment,
+                text=True,
+            )
+        broker = Started(place, process)
+        assert broker.ask(path)[0] == 200
+        process.terminate()
+        assert process.stdout is not None
+        assert f"imported: {is_imported}\n" in process.stdout.read()
+        assert process.wait(TIMEOUT_S) == 0
+        process.stdout.close()
 
 
 def test_a_page_of_another_site_learns_nothing(start: StartBroker) -> None:
@@ -247,7 +271,7 @@ def test_a_listener_that_is_given_and_taken_ends_the_start() -> None:
     [
         ("console.listener=9480", "Invalid value 9480 for configuration console.listener: HOST:PORT, such as"),
         ("metrics.listener=no.such.host.invalid:1", "metrics.listener=no.such.host.invalid:1: cannot listen there: "),
-        ("console.listener=192.0.2.1:9480", "console.listener=192.0.2.1:9480: cannot listen there: "),
+        ("metrics.listener=192.0.2.1:9480", "metrics.listener=192.0.2.1:9480: cannot listen there: "),
     ],
 )
 def test_an_address_that_is_none_is_one_line(override: str, line: str) -> None:

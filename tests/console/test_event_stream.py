@@ -49,7 +49,7 @@ ENDPOINTS = tuple(
 class Browser:
     """One request for a path; it stays until `leave`."""
 
-    def __init__(self, application: ConsoleApplication, path: str, query: str = "") -> None:
+    def __init__(self, application: ConsoleApplication, path: str, query: str = "", cookie: str = "") -> None:
         self._application = application
         self._scope = {
             "type": "http",
@@ -60,7 +60,7 @@ class Browser:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [(b"host", b"127.0.0.1:9480")],
+            "headers": [(b"host", b"127.0.0.1:9480"), (b"cookie", cookie.encode())],
             "server": ("127.0.0.1", 9480),
             "client": ("127.0.0.1", 5),
         }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import trio
 import trio.testing
 
 from pykbroker.client.cluster import Cluster
+from pykbroker.client.connection import Connection
+from pykbroker.client.errors import AuthenticationRefused
 from pykbroker.console.attempts import MOST_OF_ALL, MOST_OF_ONE, WINDOW_S, Attempts
-from pykbroker.console.sessions import IDLE_S, LONGEST_S, MOST_SESSIONS, Session, Sessions
+from pykbroker.console.sessions import ASK_EVERY_S, IDLE_S, LONGEST_S, MOST_SESSIONS, Session, Sessions
 
 
 class Clock:
@@ -120,6 +124,36 @@ def test_a_session_that_expires_is_closed_without_a_request() -> None:
             nursery.cancel_scope.cancel()
 
     trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_a_session_ends_when_the_broker_refuses_its_user_and_not_when_it_is_silent() -> None:
+    class Refusing(Cluster):
+        async def any_connection(self) -> Connection:
+            raise AuthenticationRefused("another password")
+
+    async def run() -> None:
+        clock = Clock()
+        sessions = Sessions(clock)
+        silent = await opened(sessions, "bob")
+        refused = await sessions.open("alice", new_cluster(), lambda: Refusing([("127.0.0.1", 1)]))
+        await sessions.end_refused()
+        assert user_of(sessions, refused) == "alice"
+        clock.now_s += ASK_EVERY_S
+        await sessions.end_refused()
+        assert sessions.find(refused) is None
+        assert user_of(sessions, silent) == "bob"
+
+    trio.run(run)
+
+
+def test_a_connection_that_is_opened_while_a_cluster_ends_does_no_harm() -> None:
+    class Closing:
+        async def aclose(self) -> None:
+            cluster._connections["another", 1] = cast("Connection", self)
+
+    cluster = new_cluster()
+    cluster._connections["one", 1] = cast("Connection", Closing())
+    trio.run(cluster.__aexit__, None, None, None)
 
 
 def test_five_failures_close_a_name_for_a_minute_and_no_other_name() -> None:

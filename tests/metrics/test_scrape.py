@@ -153,6 +153,19 @@ def test_labels_stay_apart_and_short() -> None:
     assert len(label(first)) < 250
     assert label("\ud800").isprintable()
     assert label("orders") == "orders"
+    assert label("a\n") != label(r"a\n")
+
+
+def test_the_sum_of_many_topics_does_not_fall_when_one_is_deleted() -> None:
+    with Broker({"metrics.partitions.max": "2"}) as broker:
+        topics = {name: broker.create_topic(name) for name in ("a", "b", "c", "d")}
+        for name in topics:
+            produce(broker.bootstrap_servers, name, 10)
+        assert scrape(broker).value(f"{OF_TOPICS}messagesin_total", topic="") == 40
+        topics["a"].delete()
+        scraped = scrape(broker)
+        assert scraped.value("kafka_server_replicamanager_partitioncount") == 3
+        assert scraped.value(f"{OF_TOPICS}messagesin_total", topic="") == 40
 
 
 def test_partitions_and_groups_beyond_the_bound_are_left_out_and_said_so() -> None:

@@ -47,6 +47,16 @@ def test_an_answer_of_each_api_can_be_looked_through(api_key: ApiKey) -> None:
     assert codes == []
 
 
+def test_versions_that_no_api_has_are_counted_together() -> None:
+    requests = RequestMetrics()
+    for version in range(-32768, 32768):
+        requests.answered(int(ApiKey.API_VERSIONS), version, 1, handled_ns=1, waited_ns=0, sent_ns=0)
+    versions = requests.of(int(ApiKey.API_VERSIONS)).versions
+    assert sum(versions.values()) == 65536
+    assert len(versions) < 100
+    assert versions[4] == 1
+
+
 def test_the_parts_of_a_requests_time_are_the_whole() -> None:
     requests = RequestMetrics()
     requests.answered(PRODUCE, 13, 100, handled_ns=5_000_000, waited_ns=3_000_000, sent_ns=1_000_000)

@@ -6,8 +6,12 @@ import socket
 from contextlib import closing
 from typing import Any
 
+import pytest
+import trio
+import trio.testing
+
 from pykbroker.web.answers import answer_text
-from pykbroker.web.body import BodyTooLarge, read_body
+from pykbroker.web.body import LONGEST_S, BodyTooLarge, ClientGone, read_body
 from pykbroker.web.callers import KnownNames
 from pykbroker.web.site import Site, page
 
@@ -57,6 +61,20 @@ def test_a_body_has_a_bound_however_it_comes(serve: Serve) -> None:
             pass  # it is told before all is sent
         assert _first_line(client) in (b"HTTP/1.1 413 ", b"")
     assert ask(server, "/", "POST", body=b"x") == (200, b"1\n")
+
+
+def test_a_body_that_comes_a_byte_at_a_time_is_given_up() -> None:
+    async def main() -> None:
+        async def receive() -> Any:
+            await trio.sleep(LONGEST_S / 3)
+            return {"type": "http.request", "body": b"x", "more_body": True}
+
+        began_s = trio.current_time()
+        with pytest.raises(ClientGone):
+            await read_body(receive, 100_000)
+        assert trio.current_time() - began_s == pytest.approx(LONGEST_S)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 def test_a_websocket_is_refused(serve: Serve) -> None:

@@ -36,6 +36,7 @@ def test_an_empty_value_closes_the_listener() -> None:
         "localhost:x",
         "localhost:-1",
         "localhost:65536",
+        "localhost:0000009480",
         "localhost:٣",
         "::1:80",
         "http://localhost:80",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
+import sys
 from contextlib import ExitStack, closing, suppress
 from typing import Any
 
@@ -14,7 +16,7 @@ import trio.testing
 from pykbroker.testing.loop_thread import LoopThread
 from pykbroker.web.address import WebAddress
 from pykbroker.web.answers import answer_text
-from pykbroker.web.bounded_stream import BoundedStream
+from pykbroker.web.bounded_stream import VANISHED_LIMIT_S, BoundedStream
 from pykbroker.web.http import MOST_HEAD_BYTES
 from pykbroker.web.server import WebServer
 from pykbroker.web.sockets import listen, listen_at_first_free
@@ -97,8 +99,10 @@ def test_an_application_that_cannot_be_made_ends_the_connection_alone(
         (b"GET /" + b"x" * 10 * MOST_HEAD_BYTES + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"431"),
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 10 * MOST_HEAD_BYTES + b"\r\n\r\n", b"431"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"400"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0", b"505"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
     ],
-    ids=["garbage", "no host", "two hosts", "long path", "long header", "tls"],
+    ids=["garbage", "no host", "two hosts", "long path", "long header", "tls", "HTTP/2", "two lengths"],
 )
 def test_a_malformed_request_ends_its_connection_alone(serve: Serve, sent: bytes, status: bytes) -> None:
     server = serve(greeting)
@@ -111,6 +115,12 @@ def test_a_malformed_request_ends_its_connection_alone(serve: Serve, sent: bytes
         # What the server has not read resets the connection, and perhaps the client does not get the answer.
         assert found == [status] or (found == [] and len(sent) > MOST_HEAD_BYTES)
     assert ask(server, "/") == (200, b"hello\n")
+
+
+def test_an_offer_to_change_to_http_2_is_answered_in_http_1(serve: Serve) -> None:
+    server = serve(greeting)
+    offer = {"Connection": "Upgrade, HTTP2-Settings, close", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
+    assert ask(server, "/", headers=offer) == (200, b"hello\n")
 
 
 def _all(client: socket.socket) -> bytes:
@@ -183,6 +193,30 @@ def test_whoever_does_not_read_or_says_nothing_is_hung_up_on(which: str) -> None
         await listeners[0].aclose()
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0.1))
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has the option")
+def test_the_system_ends_connections_whose_clients_vanish() -> None:
+    async def main() -> None:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        client = await trio.open_tcp_stream(*listeners[0].socket.getsockname())
+        stream = BoundedStream(await listeners[0].accept())
+        limit_ms = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert limit_ms == VANISHED_LIMIT_S * 1000
+        for each in (stream, client, listeners[0]):
+            await each.aclose()
+
+    trio.run(main)
+
+
+def test_nothing_that_speaks_http_is_imported_by_a_start() -> None:
+    program = (
+        "import sys, pykbroker.cli.start_web, pykbroker.cli.start_node, pykbroker.web.server, pykbroker.api\n"
+        "print([each for each in ('hypercorn', 'h11', 'starlette', 'prometheus_client', 'pykbroker.console')"
+        " if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_what_is_sent_now_and_then_is_no_silence() -> None:

@@ -19,6 +19,9 @@ from ..runtime.histogram import Histogram
 
 _MOST_ENTRIES: Final = 100
 """Entries of an answer whose errors are counted."""
+_LAST_VERSION: Final = 50
+"""Clients may ask ApiVersions in any version, which must not be one counter each; Kafka's APIs have 20."""
+UNKNOWN_VERSION: Final = -1
 
 
 class ApiMetrics:
@@ -59,7 +62,8 @@ class RequestMetrics:
         try:
             api.versions[version] += 1
         except KeyError:
-            api.versions[version] = 1
+            of = version if 0 <= version <= _LAST_VERSION else UNKNOWN_VERSION
+            api.versions[of] = api.versions.get(of, 0) + 1
         api.request_bytes += size_bytes
         api.local_ns += handled_ns - waited_ns
         api.remote_ns += waited_ns
