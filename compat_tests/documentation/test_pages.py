@@ -123,6 +123,7 @@ def page_of(directory: Path, text: str) -> Path:
         ("```console\necho a b c\n```\n\n```text\na … d\n```\n", "page.md:5: it prints"),
         ("```python\nraise SystemExit('broken')\n```\n", "broken"),
         ("```console\npykbroker start --port 1000000\n```\n", "does not serve"),
+        ("```console\ntrue\npykbroker topics list\n```\n", "line 3: pykbroker topics list"),
     ],
 )
 def test_a_page_that_does_not_work_is_found(tmp_path: Path, text: str, complaint: str) -> None:
