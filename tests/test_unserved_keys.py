@@ -19,7 +19,10 @@ from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
 DECLARATIONS = {ROOT / "pykbroker" / "config" / f"{name}_keys.py" for name in ("broker", "topic", "group", "unserved")}
-OTHERS = tuple(ROOT / "pykbroker" / name for name in ("cli", "sim", "client/from_properties.py", "config/texts"))
+OTHERS = tuple(
+    ROOT / "pykbroker" / name
+    for name in ("cli", "sim", "client/from_properties.py", "config/texts", "client/replication_throttles.py")
+)
 """They give keys to brokers, or read those of clients, or explain keys, and read none of a node's."""
 
 OF_KAFKA = [line.split() for line in Path(__file__).with_name("kafka_4_3_config_keys.txt").read_text().splitlines()[1:]]

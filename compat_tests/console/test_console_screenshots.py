@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from .console_broker import ConsoleBroker
 from .page import Page
+from .topic_records import make_topic
 
 pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console pictures")]
 
@@ -72,3 +75,30 @@ def test_pictures_of_the_overview_and_of_a_topic(console: ConsoleBroker, page: P
         page.open("/topics/orders").table("Partitions")
         page.until(lambda: page.fact("Offsets in use") != "0", "topic with records")
         picture(page, "console-topic", directory)
+
+
+def test_a_picture_of_records(console: ConsoleBroker, page: Page, tmp_path: Path) -> None:
+    directory = Path(KEPT or tmp_path)
+    directory.mkdir(exist_ok=True)
+    make_topic(console, "invoices", 3)
+    began_ms = time.time_ns() // 1_000_000 - 60_000
+    for number in range(12):
+        document = {
+            "invoice": 4200 + number,
+            "customer": f"c-{7 * number % 31}",
+            "total": 19.9 + number,
+            "paid": number % 3 == 0,
+        }
+        value = bytes(range(number, number + 9)) if number == 9 else json.dumps(document).encode()
+        make_record(
+            console, "invoices", f"c-{7 * number % 31}", None if number == 6 else value, began_ms + 4321 * number
+        )
+    page.open("/topics/invoices/records").table("Records")
+    page.until(lambda: len(page.table("Records")) == 12, "records")
+    picture(page, "console-records", directory)
+
+
+def make_record(console: ConsoleBroker, topic: str, key: str, value: bytes | None, timestamp_ms: int) -> None:
+    producer = Producer({"bootstrap.servers": console.bootstrap, "partitioner": "murmur2_random"})
+    producer.produce(topic, key=key, value=value, timestamp=timestamp_ms, headers=[("source", b"shop")])
+    assert producer.flush(60) == 0

@@ -77,7 +77,7 @@ _OPTIONS = (
 
 
 class Origins(dict[str, str]):
-    """Where keys of `--override` were given in truth, such as by variables; an object of the context."""
+    """The places where keys of `--override` were given in truth, such as by variables; an object of the context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

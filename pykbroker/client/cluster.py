@@ -100,8 +100,9 @@ class Cluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for connection in self._connections.values():
-            await connection.aclose()
+        with trio.CancelScope(shield=True):  # a checkpoint that is cancelled would leave the other ones open
+            for connection in self._connections.values():
+                await connection.aclose()
 
     # ---- connections
 

@@ -17,6 +17,7 @@ A new page takes a file and a line on either side:
 - `settings`, `own_broker`: the broker, as its console reaches it.
 - `login`, `attempts`, `sessions`, `cookie`: users.
 - `static_files`: the pages' files.
+- `records`: records, read and shown within bounds.
 - `api`: what the endpoints do.
 """
 

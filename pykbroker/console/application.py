@@ -27,7 +27,7 @@ from pykbroker.web.body import ClientGone
 from .attempts import Attempts
 from .checks import HEADERS, Refused, check_changer, check_reader
 from .cookie import clearing, setting, token_of
-from .endpoint import MOST_BODY_BYTES, Arguments, Asking, Endpoint, Events, Json, Threads
+from .endpoint import MOST_BODY_BYTES, Arguments, Asking, Download, Endpoint, Events, Json, Threads
 from .endpoints import ENDPOINTS
 from .event_stream import EventStream
 from .failures import failure, of_error
@@ -45,6 +45,10 @@ AT_ONCE: Final = 16
 """Requests in hand; more of them wait."""
 MOST_STREAMS: Final = 32
 MOST_STREAMS_OF_ONE: Final = 6
+FETCHES_AT_ONCE: Final = 4
+"""Each may bring a record of a hundred megabytes."""
+MOST_DOWNLOADS: Final = 4
+_CHUNK_BYTES: Final = 256 * 1024
 
 
 class ConsoleApplication:
@@ -61,7 +65,9 @@ class ConsoleApplication:
         self._login = Login(self._broker, self.sessions, Attempts())
         self._everybody: Session | None = None
         self._at_once = trio.CapacityLimiter(AT_ONCE)
+        self._fetches = trio.CapacityLimiter(FETCHES_AT_ONCE)
         self._streams = 0
+        self._downloads = 0
         self.asgi: Final[ASGIApp] = self._application(endpoints)
 
     @property
@@ -173,7 +179,9 @@ class ConsoleApplication:
             if endpoint.is_change and self._settings.is_read_only:
                 raise Refused(403, "READ_ONLY", "this console changes nothing: console.read.only is set")
             given = await arguments_of(request, endpoint.most_body_bytes)
-            asking = Asking(session.user, session.cluster, session.new_cluster, self._settings, self._threads)
+            asking = Asking(
+                session.user, session.cluster, session.new_cluster, self._settings, self._threads, self._fetches
+            )
             if endpoint.is_stream:
                 return self._stream(endpoint, session, asking, given)
             return await self._done(request, endpoint, asking, given)
@@ -181,13 +189,24 @@ class ConsoleApplication:
         return _answering(answer)
 
     async def _done(self, request: Request, endpoint: Endpoint, asking: Asking, given: Arguments) -> Response:
-        async def work() -> bytes:
+        async def work() -> Response:
             async with self._at_once:
                 with trio.fail_after(endpoint.longest_s):
-                    value: Json = await endpoint.work()(asking, given)
-                return await self._threads.run(encoded, value)
+                    value: Json | Download = await endpoint.work()(asking, given)
+                if isinstance(value, Download):
+                    return self._download(value)
+                return _json_bytes(await self._threads.run(encoded, value))
 
-        return _json_bytes(await _unless_gone(request, work))
+        return await _unless_gone(request, work)
+
+    def _download(self, download: Download) -> Response:
+        if self._downloads >= MOST_DOWNLOADS:
+            raise Refused(429, "TOO_MANY_STREAMS", "too many downloads are under way: try again")
+        self._downloads += 1
+        return _DownloadResponse(download, self._download_has_ended)
+
+    def _download_has_ended(self) -> None:
+        self._downloads -= 1
 
     def _stream(self, endpoint: Endpoint, session: Session, asking: Asking, given: Arguments) -> Response:
         if self._streams >= MOST_STREAMS or session.streams >= self._most_streams_of(session):
@@ -221,6 +240,33 @@ class _StreamResponse(Response):
             self._ended()
 
 
+class _DownloadResponse(Response):
+    """A file, sent in pieces: a browser that is slow, or goes, holds nothing but the file."""
+
+    def __init__(self, download: Download, ended: Callable[[], None]) -> None:
+        super().__init__()
+        self._file = download
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        content = self._file.content
+        headers = {
+            "content-type": "application/octet-stream",
+            "content-disposition": f'attachment; filename="{self._file.name}"',
+            "content-length": str(len(content)),
+            "cache-control": "no-store",
+            **HEADERS,
+        }
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": raw})
+            for at in range(0, len(content), _CHUNK_BYTES):
+                await send({"type": "http.response.body", "body": content[at : at + _CHUNK_BYTES], "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._ended()
+
+
 def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """Return an endpoint of Starlette whose failures are answers."""
 
@@ -247,9 +293,9 @@ def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Requ
     return endpoint
 
 
-async def _unless_gone(request: Request, work: Callable[[], Awaitable[bytes]]) -> bytes:
+async def _unless_gone(request: Request, work: Callable[[], Awaitable[Response]]) -> Response:
     """Return what `work` returns; when the browser goes, it is given up. Raises ClientGone, and the work's errors."""
-    found: list[bytes] = []
+    found: list[Response] = []
     failures: list[Exception] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_when_gone, request, nursery.cancel_scope)

@@ -4,8 +4,9 @@
         name = given.text("name")
         …
 
-The result is JSON, or a dataclass of what JSON has. Errors of `pykbroker.client` go through: each has one answer for
-all endpoints (`failures`). Arguments come from the path, the query and, where something is changed, a JSON object.
+The result is JSON, or a dataclass of what JSON has, or a `Download`. Errors of `pykbroker.client` go through: each has
+one answer for all endpoints (`failures`). Arguments come from the path, the query and, where something is changed, a
+JSON object.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple, Unpack
+
+import trio
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import BadInput
@@ -47,7 +50,8 @@ class Asking:
     """The user that asks, and connections for it. user: None where the broker knows none.
 
     cluster: the session's, whose connections all its requests share: for work that is soon done. new_cluster: one of
-    one's own, an async context manager, for a fetch that waits, which would keep the others waiting.
+    one's own, an async context manager, for a fetch, whose large answer would keep the others waiting. fetches: the few
+    fetches of all sessions that may run at once.
     """
 
     user: str | None
@@ -55,6 +59,15 @@ class Asking:
     new_cluster: Callable[[], Cluster]
     settings: ConsoleSettings
     threads: Threads
+    fetches: trio.CapacityLimiter
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A result that is a file, not JSON. The browser keeps it, and never shows it. name: of letters, digits, `.-_`."""
+
+    content: bytes
+    name: str
 
 
 class Arguments:
@@ -121,7 +134,7 @@ class Arguments:
         return value
 
 
-Work: TypeAlias = Callable[[Asking, Arguments], Awaitable[Json]]
+Work: TypeAlias = Callable[[Asking, Arguments], Awaitable[Json | Download]]
 StreamWork: TypeAlias = Callable[[Asking, Arguments, Events], Awaitable[None]]
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from .endpoint import Endpoint
 
 _API: Final = "pykbroker.console.api"
+_MOST_RECORD: Final = 4 * 1024 * 1024
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/overview", f"{_API}.overview:overview"),
@@ -21,6 +22,18 @@ ENDPOINTS: Final = (
     Endpoint("PUT", "/topics/{name}/partitions", f"{_API}.topic_changes:grow"),
     Endpoint("DELETE", "/topics/{name}/records", f"{_API}.topic_changes:purge", longest_s=40),
     # records
+    Endpoint("GET", "/topics/{name}/records", f"{_API}.records:records", longest_s=30),
+    Endpoint(
+        "POST",
+        "/topics/{name}/records",
+        f"{_API}.record_production:produce",
+        longest_s=30,
+        most_body_bytes=_MOST_RECORD,
+    ),
+    Endpoint("GET", "/topics/{name}/records/search", f"{_API}.record_search:search", is_stream=True),
+    Endpoint("GET", "/topics/{name}/records/tail", f"{_API}.record_tail:tail", is_stream=True),
+    Endpoint("GET", "/topics/{name}/records/{partition}/{offset}", f"{_API}.record:record", longest_s=30),
+    Endpoint("GET", "/topics/{name}/records/{partition}/{offset}/{part}", f"{_API}.record:download", longest_s=30),
     # groups
     # the cluster
     # transactions and producers

@@ -15,6 +15,7 @@ import trio
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import ClientError, code_of
 from pykbroker.client.metadata import Node
+from pykbroker.client.offsets import READ_UNCOMMITTED
 from pykbroker.console.failures import name_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.offsets import (
@@ -42,23 +43,32 @@ class Found:
 
 
 async def find_offsets(
-    cluster: Cluster, by_leader: Mapping[Node, Sequence[TopicPartition]], timestamp: int, found: Found
+    cluster: Cluster,
+    by_leader: Mapping[Node, Sequence[TopicPartition]],
+    timestamp: int,
+    found: Found,
+    isolation_level: int = READ_UNCOMMITTED,
 ) -> None:
     """Put into `found` the first offset at or behind the timestamp, one of ListOffsets, of each partition."""
     async with trio.open_nursery() as nursery:
         for node, partitions in by_leader.items():
-            nursery.start_soon(_ask, cluster, node, partitions, timestamp, found)
+            nursery.start_soon(_ask, cluster, node, partitions, timestamp, found, isolation_level)
 
 
 async def _ask(
-    cluster: Cluster, node: Node, partitions: Sequence[TopicPartition], timestamp: int, found: Found
+    cluster: Cluster,
+    node: Node,
+    partitions: Sequence[TopicPartition],
+    timestamp: int,
+    found: Found,
+    isolation_level: int,
 ) -> None:
     failed = ErrorCode.REQUEST_TIMED_OUT.name
     with trio.move_on_after(LONGEST_S):
         try:
             connection = await cluster.node_connection(node)
             for first in range(0, len(partitions), AT_ONCE):
-                request = _request(partitions[first : first + AT_ONCE], timestamp)
+                request = _request(partitions[first : first + AT_ONCE], timestamp, isolation_level)
                 _take(await connection.request(request, ListOffsetsResponse), found)
         except ClientError as error:
             failed = name_of(error)
@@ -67,12 +77,12 @@ async def _ask(
             found.errors.setdefault(each, failed)
 
 
-def _request(partitions: Sequence[TopicPartition], timestamp: int) -> ListOffsetsRequest:
+def _request(partitions: Sequence[TopicPartition], timestamp: int, isolation_level: int) -> ListOffsetsRequest:
     topics: dict[str, ListOffsetsTopic] = {}
     for at in partitions:
         topic = topics.setdefault(at.topic, ListOffsetsTopic(name=at.topic))
         topic.partitions.append(ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp))
-    return ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values()))
+    return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation_level, topics=list(topics.values()))
 
 
 def _take(response: ListOffsetsResponse, found: Found) -> None:

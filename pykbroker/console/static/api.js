@@ -36,12 +36,28 @@ export function events(path, query, handlers, signal) {
     handlers.failure?.(new ApiFailure(409, error.name, error.message));
   });
   source.onerror = () => {
-    if (source.readyState === EventSource.CONNECTING && !signal.aborted) {
-      close();
-      handlers.failure?.(new ApiFailure(0, "NETWORK_EXCEPTION", "the live stream has ended: the broker is gone or busy"));
-    }
+    if (signal.aborted) return;
+    const isRefused = source.readyState === EventSource.CLOSED;
+    close();
+    if (isRefused) refusal(path, query, signal).then((error) => error && handlers.failure?.(error));
+    else handlers.failure?.(new ApiFailure(0, "NETWORK_EXCEPTION", "the live stream has ended: the broker is gone or busy"));
   };
   return close;
+}
+
+// Why a stream is refused, which browsers do not tell: the same request is made once more.
+async function refusal(path, query, signal) {
+  const once = new AbortController();
+  try {
+    const response = await fetch(withQuery(path, query), { signal: AbortSignal.any([signal, once.signal]) });
+    if (response.ok) return new ApiFailure(0, "NETWORK_EXCEPTION", "the live stream did not begin: load the page anew");
+    await answer(response);
+  } catch (error) {
+    return signal.aborted ? null : error;
+  } finally {
+    once.abort();
+  }
+  return null;
 }
 
 export function withQuery(path, query) {

@@ -8,6 +8,9 @@ export const VIEWS = [
   // topics and their records
   { path: "/topics", navigation: "Topics", module: "./views/topics.js" },
   { path: "/topics/:name", tab: "Partitions and configs", of: "/topics/:name", module: "./views/topic.js" },
+  { path: "/topics/:name/records", tab: "Records", of: "/topics/:name", module: "./views/records.js" },
+  { path: "/topics/:name/tail", tab: "Live", of: "/topics/:name", module: "./views/tail.js" },
+  { path: "/topics/:name/records/:partition/:offset", module: "./views/record.js" },
 
   // groups
 
