@@ -60,6 +60,9 @@ GROUPS = {
 }
 """By the beginning of the node id; the first that fits."""
 
+FILE_BY_FILE = ("compat_tests/console/",)
+"""Folders in which each file is a group: its tests share a browser and a broker."""
+
 SECONDS = {
     "spark": 240,
     PIPELINES: 300,
@@ -67,6 +70,11 @@ SECONDS = {
     MIRRORS: 200,
     MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
+    "compat_tests/console/test_console_pages.py": 60,
+    "compat_tests/console/test_console_records.py": 60,
+    "compat_tests/console/test_console_record_requests.py": 50,
+    "compat_tests/console/test_console_groups.py": 50,
+    "compat_tests/console/test_console_screenshots.py": 30,
     "compat_tests/test_user_suites.py": 90,
     "compat_tests/exactly_once/test_copies.py": 100,
     PAGES_WITH_SPARK: 180,
@@ -124,6 +132,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def group_of(nodeid: str) -> str:
     """What is in no group is one of its own."""
+    if nodeid.startswith(FILE_BY_FILE):
+        return nodeid.split("::")[0]
     return next((group for beginning, group in GROUPS.items() if nodeid.startswith(beginning)), nodeid)
 
 

@@ -19,6 +19,13 @@ TIMEOUT_S = 60
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
 
 
+def console_address(log: str) -> str:
+    """The address of the console, without a slash at the end, from what a broker has logged."""
+    found = _ADDRESS.findall(log)
+    assert found, log[-3000:]
+    return str(found[-1])
+
+
 class ConsoleBroker(Pykbroker):
     """url: of the console, without a slash at the end, once the broker runs."""
 
@@ -27,9 +34,7 @@ class ConsoleBroker(Pykbroker):
 
     @property
     def url(self) -> str:
-        found = _ADDRESS.findall(self.log_text())
-        assert found, self.log_tail()
-        return str(found[-1])
+        return console_address(self.log_text())
 
 
 class ConsoleBrokerWithUsers(ConsoleBroker):

@@ -10,7 +10,7 @@ from selenium.webdriver import Keys
 from .console_broker import ConsoleBroker
 from .page import Page
 
-pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console pages")]
+pytestmark = pytest.mark.chromium
 
 
 def make_topic(console: ConsoleBroker, name: str, partitions: int = 1) -> None:

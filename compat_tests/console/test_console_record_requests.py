@@ -15,8 +15,6 @@ from .console_broker import ConsoleBroker, ask
 from .event_lines import PATIENCE_S, events_of
 from .topic_records import make_records, make_topic, make_transaction
 
-pytestmark = pytest.mark.xdist_group("console record requests")
-
 
 def page(console: ConsoleBroker, topic: str, query: str = "") -> Any:
     answer = ask(f"{console.url}/api/topics/{topic}/records?{query}")

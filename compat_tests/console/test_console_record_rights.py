@@ -16,8 +16,6 @@ from confluent_kafka.admin import (
 from .console_broker import USERS, ConsoleBroker, ask
 from .event_lines import events_of
 
-pytestmark = pytest.mark.xdist_group("console users")
-
 TOPIC = "described.by.alice"
 
 

@@ -17,7 +17,7 @@ from .console_broker import ConsoleBroker
 from .page import Page
 from .topic_records import make_records, make_topic, make_transaction
 
-pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console records")]
+pytestmark = pytest.mark.chromium
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202etxt.exe\u200b"
 

@@ -12,8 +12,6 @@ from compat_tests.brokers import pykbroker_command
 
 from .console_broker import ConsoleBroker, ask
 
-pytestmark = pytest.mark.xdist_group("console requests")
-
 FORM = "application/x-www-form-urlencoded"
 
 

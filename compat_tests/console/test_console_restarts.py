@@ -12,7 +12,7 @@ from compat_tests.ports import take_ports
 from .console_broker import ConsoleBroker
 from .page import Page
 
-pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console restarts")]
+pytestmark = pytest.mark.chromium
 
 
 @pytest.fixture

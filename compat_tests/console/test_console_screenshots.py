@@ -16,9 +16,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from .console_broker import ConsoleBroker
 from .page import Page
+from .test_console_groups import address, commit
 from .topic_records import make_topic
 
-pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console pictures")]
+pytestmark = pytest.mark.chromium
 
 KEPT = os.environ.get("PYKBROKER_SCREENSHOTS")
 MOST_BYTES = 150_000
@@ -58,7 +59,7 @@ def picture(page: Page, name: str, directory: Path) -> None:
     assert path.stat().st_size <= MOST_BYTES
 
 
-def test_pictures_of_the_overview_and_of_a_topic(console: ConsoleBroker, page: Page, tmp_path: Path) -> None:
+def test_pictures_of_the_overview_a_topic_and_a_group(console: ConsoleBroker, page: Page, tmp_path: Path) -> None:
     directory = Path(KEPT or tmp_path)
     directory.mkdir(exist_ok=True)
     admin = AdminClient({"bootstrap.servers": console.bootstrap})
@@ -75,6 +76,11 @@ def test_pictures_of_the_overview_and_of_a_topic(console: ConsoleBroker, page: P
         page.open("/topics/orders").table("Partitions")
         page.until(lambda: page.fact("Offsets in use") != "0", "topic with records")
         picture(page, "console-topic", directory)
+        commit(console, "billing", "orders", dict.fromkeys(range(6), 0))
+        page.in_the_dark("light")
+        page.open(address("billing")).heading("Group billing")
+        page.until(lambda: page.driver.execute_script(points) >= POINTS // 5 + 2, "plot with points", patience_s=120)
+        picture(page, "console-group", directory)
 
 
 def test_a_picture_of_records(console: ConsoleBroker, page: Page, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from .console_broker import USERS, ConsoleBroker, ask
 from .page import Page
 
-pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("console users")]
+pytestmark = pytest.mark.chromium
 
 
 @pytest.fixture

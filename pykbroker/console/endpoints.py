@@ -35,7 +35,26 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/topics/{name}/records/{partition}/{offset}", f"{_API}.record:record", longest_s=30),
     Endpoint("GET", "/topics/{name}/records/{partition}/{offset}/{part}", f"{_API}.record:download", longest_s=30),
     # groups
+    Endpoint("GET", "/groups", f"{_API}.groups:groups"),
+    Endpoint("GET", "/group", f"{_API}.group:group"),
+    Endpoint("DELETE", "/group", f"{_API}.group:delete", longest_s=40),
+    Endpoint("GET", "/group/reset", f"{_API}.group_reset:plan"),
+    Endpoint("PUT", "/group/offsets", f"{_API}.group_reset:reset", longest_s=40, most_body_bytes=4 * 1024 * 1024),
     # the cluster
+    Endpoint("GET", "/cluster", f"{_API}.cluster:cluster"),
+    Endpoint("GET", "/cluster/partitions", f"{_API}.troubled_partitions:troubled"),
+    Endpoint("GET", "/configs", f"{_API}.broker_configs:configs"),
+    Endpoint("PUT", "/configs", f"{_API}.broker_configs:alter"),
     # transactions and producers
+    Endpoint("GET", "/transactions", f"{_API}.transactions:transactions"),
+    Endpoint("GET", "/transaction", f"{_API}.transactions:transaction"),
+    Endpoint("GET", "/topics/{name}/producers", f"{_API}.producers:producers"),
+    Endpoint("DELETE", "/topics/{name}/producers/transaction", f"{_API}.producers:abort"),
     # users and rights
+    Endpoint("GET", "/users", f"{_API}.users:users"),
+    Endpoint("PUT", "/users", f"{_API}.users:set_password"),
+    Endpoint("DELETE", "/users", f"{_API}.users:delete"),
+    Endpoint("GET", "/acls", f"{_API}.acls:acls"),
+    Endpoint("POST", "/acls", f"{_API}.acls:add"),
+    Endpoint("DELETE", "/acls", f"{_API}.acls:remove"),
 )

@@ -128,10 +128,10 @@ def test_the_table_of_the_page_is_the_catalog() -> None:
 
 
 def test_the_page_has_the_keys_with_their_defaults() -> None:
-    text = PAGE.read_text()
+    rows = PAGE.read_text().splitlines() + PAGE.with_name("console.md").read_text().splitlines()
     for name, key in own_keys().items():
-        shown = f"`{key.default}`" if key.default else "empty"
-        assert f"| `{name}` | {shown} |" in text
+        beginning = f"| `{name}` | {f'`{key.default}`' if key.default else ''}"
+        assert any(row.startswith(beginning) for row in rows), beginning
 
 
 @pytest.mark.promtool

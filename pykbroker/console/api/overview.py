@@ -8,21 +8,16 @@ from typing import Final
 
 import trio
 
-from pykbroker.client.errors import ClientError, KafkaError, check
+from pykbroker.client.errors import ClientError, check
 from pykbroker.client.metadata import Node
 from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.console.failures import name_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import ListGroupsRequest, ListGroupsResponse
 from pykbroker.protocol.messages.metadata import MetadataResponse
-from pykbroker.protocol.messages.quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
 
-from .topic_rows import TopicRow, all_metadata, rows_of
+from .quorum import describe_quorum
+from .topic_rows import TopicRow, all_metadata, leaders_by_broker, rows_of
 
 LONGEST_S: Final = 3.0
 
@@ -94,31 +89,15 @@ async def overview(asking: Asking, given: Arguments) -> Overview:
 
 
 def _counted(response: MetadataResponse) -> tuple[list[TopicRow], dict[int, int]]:
-    leaders: dict[int, int] = {}
-    for topic in response.topics:
-        for partition in topic.partitions:
-            leaders[partition.leader_id] = leaders.get(partition.leader_id, 0) + 1
-    return rows_of(response.topics), leaders
+    return rows_of(response.topics), leaders_by_broker(response)
 
 
 async def _ask_controller(asking: Asking, asked: _Asked) -> None:
-    partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
     with trio.move_on_after(LONGEST_S):
         try:
-            response = await asking.cluster.request(
-                DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse, verify=_check_quorum
-            )
+            asked.controller = (await describe_quorum(asking.cluster)).leader
         except ClientError:  # the user may not know, or nobody leads the quorum at the moment
             return
-        asked.controller = response.topics[0].partitions[0].leader_id
-
-
-def _check_quorum(response: DescribeQuorumResponse) -> None:
-    check(response.error_code, response.error_message)
-    if not response.topics or not response.topics[0].partitions:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    check(response.topics[0].partitions[0].error_code)
 
 
 async def _count_groups(asking: Asking, node: Node, asked: _Asked) -> None:

@@ -42,25 +42,33 @@ async def configs(asking: Asking, given: Arguments) -> list[ConfigRow]:
         DescribeConfigsResponse,
         verify=_check,
     )
-    return sorted((_row(each) for result in response.results for each in result.configs), key=lambda row: row.name)
+    here = ConfigSource.DYNAMIC_TOPIC_CONFIG
+    found = (config_row(each, here) for result in response.results for each in result.configs)
+    return sorted(found, key=lambda row: row.name)
 
 
 async def alter(asking: Asking, given: Arguments) -> None:
     """Set some configs, and give up others for what holds without them. Raises BadInput, KafkaError, ClientError."""
+    await alter_configs(asking.cluster, Resource(ResourceType.TOPIC, given.text("name")), *changes_of(given))
+
+
+def changes_of(given: Arguments) -> tuple[dict[str, str], list[str]]:
+    """Return the configs to set, and those to give up. Raises BadInput."""
     to_set, to_delete = given.mapping("set"), given.texts("delete")
     if not to_set and not to_delete:
         raise BadInput("there is nothing to change: 'set' and 'delete' are empty")
     if any(len(value) > _LONGEST_VALUE for value in to_set.values()):
         raise BadInput(f"a config has {_LONGEST_VALUE} characters at most")
-    await alter_configs(asking.cluster, Resource(ResourceType.TOPIC, given.text("name")), to_set, to_delete)
+    return to_set, to_delete
 
 
-def _row(config: DescribeConfigsResourceResult) -> ConfigRow:
+def config_row(config: DescribeConfigsResourceResult, here: ConfigSource) -> ConfigRow:
+    """Return the row of a config. here: the source of values that are set at the resource itself."""
     return ConfigRow(
         name=config.name,
         value=None if config.is_sensitive else config.value,
         source=_source(config.config_source),
-        is_set_here=config.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        is_set_here=config.config_source == here,
         is_read_only=config.read_only,
         is_sensitive=config.is_sensitive,
         documentation=config.documentation or None,

@@ -62,6 +62,15 @@ def rows_of(topics: Sequence[MetadataResponseTopic]) -> list[TopicRow]:
     return [_row(each) for each in topics if each.name is not None and each.error_code == ErrorCode.NONE]
 
 
+def leaders_by_broker(response: MetadataResponse) -> dict[int, int]:
+    """Return how many partitions each broker leads; -1 counts those without a leader."""
+    leaders: dict[int, int] = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            leaders[partition.leader_id] = leaders.get(partition.leader_id, 0) + 1
+    return leaders
+
+
 def is_under_replicated(partition: MetadataResponsePartition) -> bool:
     return len(partition.isr_nodes) < len(partition.replica_nodes)
 

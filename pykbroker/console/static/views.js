@@ -13,10 +13,19 @@ export const VIEWS = [
   { path: "/topics/:name/records/:partition/:offset", module: "./views/record.js" },
 
   // groups
+  { path: "/groups", navigation: "Groups", module: "./views/groups.js" },
+  { path: "/groups/group", module: "./views/group.js" },
 
   // the cluster
+  { path: "/cluster", navigation: "Cluster", module: "./views/cluster.js" },
+  { path: "/configs", navigation: "Configs", module: "./views/configs.js" },
 
   // transactions and producers
+  { path: "/transactions", navigation: "Transactions", module: "./views/transactions.js" },
+  { path: "/transactions/transaction", module: "./views/transaction.js" },
+  { path: "/topics/:name/producers", tab: "Producers", of: "/topics/:name", module: "./views/producers.js" },
 
   // users and rights
+  { path: "/users", navigation: "Users", module: "./views/users.js" },
+  { path: "/acls", navigation: "ACLs", module: "./views/acls.js" },
 ];
