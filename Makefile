@@ -13,6 +13,7 @@
 # make examples the projects in examples/: those in Python, and with Maven, npm and Go where they are there
 # make screenshots  the pictures of the console in docs/images
 # make spark    a gigabyte of real text through the pipeline of Spark and back; leaves spark-audit.html
+# make site     the documentation as a site, in build/site
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
 
@@ -22,7 +23,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	hostile kafka-tests examples screenshots spark bench clean system-packages
+	hostile kafka-tests examples screenshots spark site bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -120,6 +121,9 @@ screenshots: $(VENV)/.all-installed
 spark: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m spark_compat.real_input $(SPARK_ARGS)
 
+site: $(VENV)/.docs-installed
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site
+
 bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
@@ -143,6 +147,10 @@ $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e ".[test,check,spark]"
 	@touch $@ $(VENV)/.run-installed
+
+$(VENV)/.docs-installed: $(VENV)/.all-installed
+	$(BIN)/pip install --quiet -e ".[docs]"
+	@touch $@
 
 $(VENV)/.mutations-installed: $(VENV)/.all-installed
 	$(BIN)/pip install --quiet -e ".[mutation]"

@@ -64,6 +64,12 @@ def _promtool_is_missing() -> str | None:
     return None if shutil.which("promtool") else "needs promtool (Debian package prometheus)"
 
 
+@functools.cache
+def _sphinx_is_missing() -> str | None:
+    missing = [name for name in ("sphinx", "myst_parser", "furo") if importlib.util.find_spec(name) is None]
+    return "needs Sphinx: pip install 'pykbroker[docs]'" if missing else None
+
+
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "java": functools.cache(why_there_is_no_kafka),
     "jdk": functools.cache(why_there_is_no_harness),
@@ -73,6 +79,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "tshark": _tshark_is_missing,
     "chromium": _chromium_is_missing,
     "promtool": _promtool_is_missing,
+    "sphinx": _sphinx_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),

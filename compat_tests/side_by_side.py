@@ -21,6 +21,7 @@ from xdist.workermanage import WorkerController
 
 MIXED_CLUSTERS, OWN_CLUSTERS, SHARED_CLUSTER = "mixed clusters", "clusters", "cluster"
 PIPELINES, REPLAYS, MIRRORS = "pipelines", "replays", "mirrors"
+PAGES, PAGES_WITH_SPARK = "compat_tests/documentation/test_pages.py", "pages with Spark"
 
 GROUPS = {
     "compat_tests/clusters/test_rolling_migration.py": MIXED_CLUSTERS,
@@ -36,6 +37,9 @@ GROUPS = {
     "compat_tests/personalities/test_cluster_of_a_release.py": OWN_CLUSTERS,
     "compat_tests/personalities/": "personalities",
     "compat_tests/clusters/": SHARED_CLUSTER,
+    f"{PAGES}::test_what_a_page_shows_works[administration]": OWN_CLUSTERS,
+    f"{PAGES}::test_what_a_page_shows_works[README]": PAGES_WITH_SPARK,
+    f"{PAGES}::test_what_a_page_shows_works[spark]": PAGES_WITH_SPARK,
     "compat_tests/same_files/": "files",
     "compat_tests/tls/": "tls",
     "compat_tests/acls/test_matrix.py": "matrix",
@@ -73,7 +77,8 @@ SECONDS = {
     "compat_tests/console/test_console_screenshots.py": 30,
     "compat_tests/test_user_suites.py": 90,
     "compat_tests/exactly_once/test_copies.py": 100,
-    OWN_CLUSTERS: 80,
+    PAGES_WITH_SPARK: 180,
+    OWN_CLUSTERS: 100,
     SHARED_CLUSTER: 60,
     "image": 60,
     "examples": 120,
@@ -94,6 +99,8 @@ SECONDS = {
     "compat_tests/test_verify.py": 12,
     "compat_tests/test_system_calls.py": 15,
     "compat_tests/power_cuts/test_power_cuts.py": 20,
+    PAGES: 10,
+    "tests/test_site.py": 12,
 }
 """How long a group, or a test of a file, takes on a quiet machine: of those that take more than ten seconds."""
 

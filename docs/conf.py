@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from importlib.metadata import version as version_of
+from pathlib import Path
+
+from docutils import nodes
+from pygments.lexers.shell import BashLexer
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+
+import pykbroker.testing
+
+DOCS = Path(__file__).parent
 
 project = "pykbroker"
 version = release = version_of("pykbroker")
@@ -14,9 +24,32 @@ html_title = f"pykbroker {release}"
 html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-nitpicky = False
-# Links to folders, and to files beside docs/, have no page here and stay as text; a test knows that they are there.
-suppress_warnings = ["myst.xref_missing"]
+autodoc_default_options = {"members": True, "show-inheritance": True}
+default_role = "code"
+
+# Autodoc sees the names that are there; these are made when they are used.
+for _name in pykbroker.testing.__all__:
+    getattr(pykbroker.testing, _name)
+
+
+def leave_files_as_text(app: Sphinx, doctree: nodes.document) -> None:
+    """Links to folders, and to pages beside docs/, have no page here; tests/test_documentation.py follows them."""
+    for reference in list(doctree.findall(pending_xref)):
+        target = str(reference["reftarget"])
+        beside = reference.get("refdomain") == "doc" and target not in app.env.found_docs
+        if beside or any((folder / target).exists() for folder in (DOCS, DOCS.parent)):
+            reference.replace_self(reference.children)
+
+
+def leave_out_maps(app: Sphinx, what: str, name: str, subject: object, options: object, lines: list[str]) -> None:
+    """Docstrings of packages are for who reads the source."""
+    if what == "module":
+        lines.clear()
+
+
+def setup(app: Sphinx) -> None:
+    app.add_lexer("console", BashLexer)  # without prompts, as they are copied
+    app.connect("autodoc-process-docstring", leave_out_maps)
+    app.connect("doctree-read", leave_files_as_text)

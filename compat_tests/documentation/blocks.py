@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Final
 
 RUN: Final = ("console", "python")
-LANGUAGES: Final = (*RUN, "text", "properties", "toml", "yaml", "json", "ini", "diff", "java", "sql", "http")
+SHOWN: Final = ("text", "properties", "toml", "yaml", "json", "ini", "diff", "java", "js", "sql", "promql", "http")
+LANGUAGES: Final = (*RUN, *SHOWN)
 _FENCE: Final = re.compile(r"^ {0,3}```(.*)$")
 _OF_A_FILE: Final = re.compile(r"# [\w./-]+\.py\n")
 _NOTE: Final = re.compile(r"<!-- (not run|first): (.+) -->")

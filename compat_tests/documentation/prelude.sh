@@ -1,6 +1,7 @@
 # What stands in front of a page's commands. A node that a command starts serves until the next one is started, or the
 # page ends, as if its reader had another terminal for it.
-set -euo pipefail
+set -Eeuo pipefail
+unset BASH_ENV
 
 serving=
 
@@ -30,9 +31,9 @@ stop_serving() {
 }
 
 pykbroker() {
-    case "${1-} ${*: -1}" in
-        *--help | *-h) command pykbroker "$@" ;;
-        start\ * | cluster\ *) serve pykbroker "$@" ;;
+    case " $* " in
+        *' --help '* | *' -h '* | *' --check-config '*) command pykbroker "$@" ;;
+        ' start '* | ' cluster '*) serve pykbroker "$@" ;;
         *) command pykbroker "$@" ;;
     esac
 }
@@ -46,4 +47,7 @@ make() {
 }
 
 trap stop_serving EXIT
-trap 'echo "line $LINENO: $BASH_COMMAND" >&2' ERR
+# The line of the page, whichever function above has failed.
+trap 'lines=("$LINENO" "${BASH_LINENO[@]}"); echo "line ${lines[-2]}: $(sed -n "${lines[-2]}p" "$0")" >&2' ERR
+# For whoever ends a page that hangs.
+trap 'echo "$LINENO" > "$OUTPUTS/running"' DEBUG

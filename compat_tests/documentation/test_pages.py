@@ -6,6 +6,7 @@ A page has a network of its own, so that a broker on port 9092 is in nobody's wa
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -32,7 +33,7 @@ TIMEOUT_S = 600
 _OWN_NETWORK = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
 
 
-def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
+def run_page(page: Path, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
     """Run a page's blocks in an empty directory, and compare what they print."""
     outputs, work = directory / "outputs", directory / "work"
     outputs.mkdir()
@@ -42,27 +43,40 @@ def run_page(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
     script = directory / page.name.replace(".md", ".sh")
     script.write_text(script_of(blocks, outputs))
     spark = spark_environment(directory) if any("spark" in block.text for block in blocks if block.is_run) else {}
-    done = subprocess.run(
-        [*_OWN_NETWORK, "bash", "-c", 'source "$0"; source "$1"', str(PRELUDE), str(script)],
-        cwd=work,
-        env={
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "OUTPUTS": str(outputs),
-            **spark,
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "OUTPUTS": str(outputs),
+        **spark,
+    }
+    failure = failure_of(script, work, environment, timeout_s)
+    assert failure is None, f"{page.name}: {failure}"
     for block, shown in pairwise(blocks):
         if shown.is_output_of(block):
             printed = (outputs / str(block.line)).read_text()
             assert not differs(shown.text, printed), f"{page.name}:{shown.line}: it prints\n{printed}"
-    return done
+
+
+def failure_of(script: Path, directory: Path, environment: dict[str, str], timeout_s: float) -> str | None:
+    """Return why a script did not come to its end, if so. Whatever it started is gone then."""
+    with subprocess.Popen(
+        [*_OWN_NETWORK, "env", f"BASH_ENV={PRELUDE}", "bash", str(script)],
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            line = int(Path(environment["OUTPUTS"], "running").read_text())
+            return f"after {timeout_s:g} s still at line {line}: {script.read_text().splitlines()[line - 1]}"
+    return errors[-4000:] if process.returncode else None
 
 
 def spark_environment(directory: Path) -> dict[str, str]:
@@ -106,15 +120,23 @@ def page_of(directory: Path, text: str) -> Path:
     [
         ("# A\n\n```console\ntrue\nfalse\ntrue\n```\n", "line 5: false"),
         ("```console\nfalse | true\n```\n", "line 2: "),
-        ("```console\necho a b c\n```\n\nprints\n\n```text\na … d\n```\n", "page.md:7: it prints"),
+        ("```console\necho a b c\n```\n\n```text\na … d\n```\n", "page.md:5: it prints"),
         ("```python\nraise SystemExit('broken')\n```\n", "broken"),
         ("```console\npykbroker start --port 1000000\n```\n", "does not serve"),
+        ("```console\ntrue\npykbroker topics list\n```\n", "line 3: pykbroker topics list"),
     ],
 )
 def test_a_page_that_does_not_work_is_found(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(AssertionError) as raised:
         run_page(page_of(tmp_path, text), tmp_path)
     assert complaint in str(raised.value)
+
+
+@pytest.mark.netns
+def test_a_line_that_hangs_is_named(tmp_path: Path) -> None:
+    page = page_of(tmp_path, "```console\npykbroker --version\nsleep 1000 | cat\n```\n")
+    with pytest.raises(AssertionError, match="still at line 3: sleep 1000"):
+        run_page(page, tmp_path, timeout_s=5)
 
 
 @pytest.mark.parametrize(
