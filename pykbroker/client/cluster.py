@@ -121,17 +121,22 @@ class Cluster:
             if not connection.is_closed and not connection.is_outlived:
                 return connection
         known = [(node.host, node.port) for node in self.metadata.nodes.values()]
-        failures: list[str] = []
+        failures: dict[tuple[str, int], Exception] = {}
         for host, port in dict.fromkeys([*known, *self._bootstrap_servers]):
             try:
                 return await self._connection(host, port)
-            except OSError as error:
-                closer = await self._closer(host, port) if isinstance(error, ConnectionAbortedError) else ""
-                failures.append(f"{_shown(host, port)}: {closer or _why(error)}")
-            except (ConnectionLost, NotKafka, TimedOut) as error:
-                closer = await self._closer(host, port)
-                failures.append(f"{_shown(host, port)}: {closer}" if closer else str(error))
-        raise NoBrokerReachable(f"No broker can be reached ({'; '.join(failures)})", retriable=self._was_connected)
+            except (OSError, ConnectionLost, NotKafka, TimedOut) as error:
+                failures[host, port] = error
+        # Nobody is looked at closer, which takes its time, while another one may answer.
+        told = [await self._told(host, port, error) for (host, port), error in failures.items()]
+        raise NoBrokerReachable(f"No broker can be reached ({'; '.join(told)})", retriable=self._was_connected)
+
+    async def _told(self, host: str, port: int, error: Exception) -> str:
+        if isinstance(error, OSError):
+            closer = await self._closer(host, port) if isinstance(error, ConnectionAbortedError) else ""
+            return f"{_shown(host, port)}: {closer or _why(error)}"
+        closer = await self._closer(host, port)
+        return f"{_shown(host, port)}: {closer}" if closer else str(error)
 
     async def _closer(self, host: str, port: int) -> str:
         """Return what answers there instead of a broker that this client can use, at its first connection alone."""
