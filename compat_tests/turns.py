@@ -22,6 +22,10 @@ SETS: tuple[tuple[str, ...], ...] = (
     ),
     ("spark_compat/test_archive.py", "spark_compat/test_mirror.py", "spark_compat/test_replay.py"),
     (
+        "compat_tests/documentation/test_pages.py::test_what_a_page_shows_works[README]",
+        "compat_tests/documentation/test_pages.py::test_what_a_page_shows_works[spark]",
+    ),
+    (
         "compat_tests/clusters/test_rolling_migration.py::test_a_cluster_changes_its_kind_and_back_at_work[static]",
         "compat_tests/clusters/test_rolling_migration.py::test_a_cluster_changes_its_kind_and_back_at_work[dynamic]",
     ),

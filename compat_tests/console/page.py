@@ -117,11 +117,22 @@ class Page:
     # ---- what one does
 
     def click_link(self, name: str) -> None:
-        self._one("a", name, "link").click()
+        self._click("a", name, "link")
 
     def click(self, name: str) -> None:
         """Click a button, in the dialog where one is open."""
-        self._one(f"{self._within()}button", name, "button").click()
+        self._click(f"{self._within()}button", name, "button")
+
+    def _click(self, selector: str, name: str, role: str) -> None:
+        """Click what is there at that moment: a live page is drawn anew between a look and a click."""
+
+        def click() -> bool:
+            found = self._find(selector, name)
+            if found is not None:
+                found.click()
+            return found is not None
+
+        self.until(click, f"{role} {name!r}")
 
     def has_button(self, name: str) -> bool:
         return any(self._name(each) == name for each in self._shown("button"))
@@ -215,9 +226,10 @@ class Page:
         return "dialog[open] " if self._shown("dialog[open]") else ""
 
     def _one(self, selector: str, name: str, role: str) -> WebElement:
-        return self.until(
-            lambda: next((each for each in self._shown(selector) if self._name(each) == name), None), f"{role} {name!r}"
-        )
+        return self.until(lambda: self._find(selector, name), f"{role} {name!r}")
+
+    def _find(self, selector: str, name: str) -> WebElement | None:
+        return next((each for each in self._shown(selector) if self._name(each) == name), None)
 
     def _shown(self, selector: str) -> list[WebElement]:
         return [each for each in self.driver.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]

@@ -23,9 +23,9 @@ from .page_script import PRELUDE, differs, script_of, write_programs
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = ("contributing.md", "index.md")
 """The worked examples of the former are carried out by tests/test_contributing.py; the latter is the README again."""
-WITH_SPARK = ("README.md", "spark.md")
+WITH_SPARK = ("README", "spark")
 PAGES = [
-    pytest.param(page, marks=[pytest.mark.spark] if page.name in WITH_SPARK else [], id=page.stem)
+    pytest.param(page, marks=[pytest.mark.spark] if page.stem in WITH_SPARK else [], id=page.stem)
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name not in LEFT_OUT
 ]

@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { element } from "./dom.js";
+import { untilLetGo } from "./redraw.js";
 import { failureOf, say } from "./status.js";
 import { tabs } from "./tabs.js";
 
@@ -28,8 +29,11 @@ export class View {
     return !this.session.is_read_only;
   }
 
-  get(path, query = {}) {
-    return api.get(path, query, this.signal);
+  // The answer comes when nothing is pressed, since the page is drawn anew with it.
+  async get(path, query = {}) {
+    const answer = await api.get(path, query, this.signal);
+    await untilLetGo();
+    return answer;
   }
 
   // A change is not given up when the reader leaves: nobody would know whether it was made.

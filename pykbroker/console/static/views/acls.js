@@ -2,6 +2,7 @@
 
 import { element } from "../dom.js";
 import { destroyDialog, field, formDialog } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { failureOf } from "../status.js";
 import { pager, table } from "../table.js";
 
@@ -67,7 +68,8 @@ function fill(view, state, list, found, load) {
       { type: "button", class: "danger", "aria-label": `Remove ${textOf(row)}`, onclick: () => removeDialog(view, row, load) },
       "Remove",
     );
-  list.replaceChildren(
+  redraw(
+    list,
     table({
       caption: "ACLs",
       rows: found.rows,

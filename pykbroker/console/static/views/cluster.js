@@ -2,6 +2,7 @@
 
 import { element } from "../dom.js";
 import { NOTHING, bytes, number, plural, time } from "../format.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const PERIOD_MS = 10_000;
@@ -30,10 +31,10 @@ function missing(error) {
 }
 
 function fill(places, cluster) {
-  places.brokers.replaceChildren(missing(cluster.errors.brokers), brokerTable(cluster));
-  places.quorum.replaceChildren(...quorumOf(cluster));
-  places.logDirs.replaceChildren(...logDirsOf(cluster));
-  places.features.replaceChildren(missing(cluster.errors.features), featureTable(cluster.features));
+  redraw(places.brokers, missing(cluster.errors.brokers), brokerTable(cluster));
+  redraw(places.quorum, ...quorumOf(cluster));
+  redraw(places.logDirs, ...logDirsOf(cluster));
+  redraw(places.features, missing(cluster.errors.features), featureTable(cluster.features));
 }
 
 function brokerTable(cluster) {
@@ -79,7 +80,8 @@ function fillTroubled(view, state, place, troubled) {
     if (row.leader === null) return element("span", { class: "bad" }, "no leader");
     return row.is_under_min_isr ? element("span", { class: "bad" }, "under min ISR") : element("span", { class: "warning" }, "under-replicated");
   };
-  place.replaceChildren(
+  redraw(
+    place,
     table({
       caption: "Partitions that need attention",
       rows: troubled.partitions.rows,

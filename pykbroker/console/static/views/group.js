@@ -4,6 +4,7 @@ import { element } from "../dom.js";
 import { NOTHING, number, plural } from "../format.js";
 import { destroyDialog, field, formDialog } from "../forms.js";
 import { Plot } from "../plot.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const PERIOD_MS = 5_000;
@@ -28,7 +29,8 @@ export async function show(view) {
 function fill(view, state, places, group) {
   if (view.signal.aborted) return;
   places.lag.add(Date.now(), group.lag);
-  places.facts.replaceChildren(
+  redraw(
+    places.facts,
     ...[
       ["State", group.state],
       ["Type", group.type],
@@ -49,26 +51,15 @@ function fill(view, state, places, group) {
   };
   if (places.hasMembers !== group.members.total > 0) {
     places.hasMembers = group.members.total > 0;
-    places.actions.replaceChildren(actions(view, group, state.id) ?? "");
+    redraw(places.actions, actions(view, group, state.id) ?? "");
   }
-  keepingFocus(places.members, () => places.members.replaceChildren(memberTable(group), pages(group.members, "member", state, "members_page", load)));
-  keepingFocus(places.offsets, () =>
-    places.offsets.replaceChildren(
-      offsetTable(group, state, load),
-      group.not_shown ? element("p", { class: "hint" }, `${plural(group.not_shown, "partition")} more: there are too many to reckon the lag of all.`) : "",
-      pages(group.offsets, "partition", state, "page", load),
-    ),
+  redraw(places.members, memberTable(group), pages(group.members, "member", state, "members_page", load));
+  redraw(
+    places.offsets,
+    offsetTable(group, state, load),
+    group.not_shown ? element("p", { class: "hint" }, `${plural(group.not_shown, "partition")} more: there are too many to reckon the lag of all.`) : "",
+    pages(group.offsets, "partition", state, "page", load),
   );
-}
-
-// What is drawn anew keeps the focus of a keyboard, and how far a table is scrolled.
-function keepingFocus(place, draw) {
-  const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("a, button, [tabindex]")].indexOf(document.activeElement) : -1;
-  const left = place.querySelector(".scrolling")?.scrollLeft ?? 0;
-  draw();
-  if (focused >= 0) place.querySelectorAll("a, button, [tabindex]")[focused]?.focus({ preventScroll: true });
-  const scrolling = place.querySelector(".scrolling");
-  if (scrolling) scrolling.scrollLeft = left;
 }
 
 function pages(page, noun, state, name, load) {

@@ -3,6 +3,7 @@
 import { element } from "../dom.js";
 import { NOTHING, number } from "../format.js";
 import { field } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const TYPING_MS = 200;
@@ -68,8 +69,8 @@ function fill(state, list, found, changed) {
   const { groups, errors } = found;
   state.page = groups.page;
   const missing = Object.entries(errors).map(([id, error]) => `broker ${id} (${error})`);
-  const isSorting = document.activeElement?.dataset?.sort === "name";
-  list.replaceChildren(
+  redraw(
+    list,
     missing.length ? element("p", { class: "warning" }, `Groups are missing: of ${missing.join(", ")}.`) : "",
     table({
       caption: "Groups",
@@ -94,5 +95,4 @@ function fill(state, list, found, changed) {
       changed();
     }),
   );
-  if (isSorting) list.querySelector("[data-sort=name]")?.focus();
 }

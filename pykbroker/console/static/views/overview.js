@@ -3,6 +3,7 @@
 import { element } from "../dom.js";
 import { NOTHING, bytes, number, rate } from "../format.js";
 import { Plot } from "../plot.js";
+import { redraw } from "../redraw.js";
 import { table } from "../table.js";
 
 const FACTS = [
@@ -30,12 +31,14 @@ export async function show(view) {
 }
 
 function fill(facts, brokers, overview) {
-  facts.replaceChildren(
+  redraw(
+    facts,
     ...FACTS.map(([title, text, kind]) =>
       element("div", {}, element("dt", {}, title), element("dd", { class: kind?.(overview) ?? null }, text(overview))),
     ),
   );
-  brokers.replaceChildren(
+  redraw(
+    brokers,
     table({
       caption: "Brokers",
       rows: overview.brokers,

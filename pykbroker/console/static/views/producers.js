@@ -3,6 +3,7 @@
 import { element } from "../dom.js";
 import { NOTHING, plural, time } from "../format.js";
 import { destroyDialog, field } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 export async function show(view) {
@@ -40,7 +41,8 @@ function fill(page, found) {
     const text = `open since offset ${row.start_offset}`;
     return row.is_hanging ? element("span", { class: "bad" }, `${text}, hangs`) : text;
   };
-  list.replaceChildren(
+  redraw(
+    list,
     found.error ? element("p", { class: "warning" }, `Whether transactions hang cannot be told: ${found.error}.`) : "",
     found.hanging ? element("p", { class: "bad" }, `${plural(found.hanging, "transaction")} here ${found.hanging === 1 ? "hangs" : "hang"}: readers of committed records wait.`) : "",
     table({

@@ -4,6 +4,7 @@ import { element } from "../dom.js";
 import { number, plural } from "../format.js";
 import { field } from "../forms.js";
 import { recordTable } from "../record_table.js";
+import { redraw, untilLetGo } from "../redraw.js";
 
 const MOST_ROWS = 200;
 const AGAIN_MS = 500;
@@ -26,10 +27,10 @@ export async function show(view) {
   const list = element("section", { class: "panel" });
   view.show(`Topic ${name}`, bar(view, state, () => draw(address, state, line, list)), line, list);
   draw(address, state, line, list);
-  follow(view, address, state, () => draw(address, state, line, list));
+  follow(view, address, state, () => untilLetGo().then(() => draw(address, state, line, list)));
 }
 
-function bar(view, state, redraw) {
+function bar(view, state, show) {
   const partition = field({ label: "Partition", name: "partition", type: "number", min: 0, value: state.partition, hint: "Empty: all of them." });
   partition.querySelector("input").addEventListener("change", (event) => {
     view.remember({ partition: event.target.value });
@@ -48,17 +49,17 @@ function bar(view, state, redraw) {
       add(state, state.waiting);
       state.waiting = [];
     }
-    redraw();
+    show();
   });
   return element("div", { class: "bar" }, partition, committed, pause);
 }
 
-function follow(view, address, state, redraw) {
+function follow(view, address, state, show) {
   let timer = null;
   const soon = () => {
     timer ??= setTimeout(() => {
       timer = null;
-      if (!view.signal.aborted) redraw();
+      if (!view.signal.aborted) show();
     }, AGAIN_MS / 2);
   };
   view.events(
@@ -68,7 +69,7 @@ function follow(view, address, state, redraw) {
       begin: ({ partitions, followed }) => {
         const of = followed < partitions ? ` of ${number(partitions)}: choose one for another` : "";
         state.line = state.partition === "" ? `Listening to ${plural(followed, "partition")}${of}.` : `Listening to partition ${state.partition}.`;
-        redraw();
+        show();
       },
       records: ({ rows, left_out: leftOut }) => {
         state.leftOut += leftOut;
@@ -82,11 +83,11 @@ function follow(view, address, state, redraw) {
       },
       end: () => {
         state.line = "The stream has ended: load the page anew to listen on.";
-        redraw();
+        show();
       },
       failure: (error) => {
         state.line = "The stream has ended.";
-        redraw();
+        show();
         view.fail(error);
       },
     },
@@ -110,7 +111,5 @@ function draw(address, state, line, list) {
   const paused = state.isPaused ? ` Paused: ${plural(state.waiting.length, "record")} waiting.` : "";
   const trouble = state.trouble ? ` ${state.trouble}: trying again.` : "";
   line.textContent = state.line + left + paused + trouble;
-  const hasFocus = list.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  list.replaceChildren(recordTable(address, state.rows, { caption: "New records", empty: "Nothing has come so far." }));
-  if (hasFocus) [...list.querySelectorAll("a")].find((each) => each.getAttribute("href") === hasFocus)?.focus();
+  redraw(list, recordTable(address, state.rows, { caption: "New records", empty: "Nothing has come so far." }));
 }

@@ -3,6 +3,7 @@
 import { element } from "../dom.js";
 import { NOTHING, bytes, number, plural } from "../format.js";
 import { destroyDialog, field, formDialog } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 export async function show(view) {
@@ -25,14 +26,16 @@ function fill(view, state, facts, partitions, topic, address) {
   const isAll = topic.partitions.pages === 1;
   const kind = topic.offline ? "bad" : topic.under_replicated ? "warning" : "good";
   const wrong = topic.offline ? `${number(topic.offline)} without a leader` : number(topic.under_replicated);
-  facts.replaceChildren(
+  redraw(
+    facts,
     fact("Partitions", number(topic.partitions.total)),
     fact("Under-replicated", wrong, kind),
     fact(isAll ? "Offsets in use" : "Offsets in use, this page", number(records)),
     fact(isAll ? "Size of the leaders" : "Size, this page", bytes(sum(rows.map((row) => row.size_bytes)))),
     fact("Topic id", topic.topic_id, "small mono"),
   );
-  partitions.replaceChildren(
+  redraw(
+    partitions,
     partitionTable(rows),
     pager(topic.partitions, topic.partitions.total === 1 ? "partition" : "partitions", async (page) => {
       state.page = page;
@@ -142,7 +145,7 @@ async function configsOf(view, address) {
     fillConfigs(view, address, panel, await view.get(`${address}/configs`));
   } catch (error) {
     if (error.errorName !== "TOPIC_AUTHORIZATION_FAILED") throw error;
-    panel.replaceChildren(element("h2", {}, "Configs"), element("p", {}, "You may not see this topic's configs."));
+    redraw(panel, element("h2", {}, "Configs"), element("p", {}, "You may not see this topic's configs."));
   }
   return panel;
 }
@@ -150,11 +153,11 @@ async function configsOf(view, address) {
 function fillConfigs(view, address, panel, configs) {
   const all = field({ label: "Defaults too", name: "defaults", type: "checkbox" });
   const place = element("div");
-  const show = (defaults) => place.replaceChildren(configTable(view, address, panel, defaults ? configs : configs.filter((row) => row.is_set_here)));
+  const show = (defaults) => redraw(place, configTable(view, address, panel, defaults ? configs : configs.filter((row) => row.is_set_here)));
   all.querySelector("input").addEventListener("change", (event) => show(event.target.checked));
   show(false);
   const set = element("button", { type: "button", class: "quiet end", onclick: () => configDialog(view, address, panel, configs, null) }, "Set a config");
-  panel.replaceChildren(element("div", { class: "bar" }, all, view.mayChange ? set : null), place);
+  redraw(panel, element("div", { class: "bar" }, all, view.mayChange ? set : null), place);
 }
 
 function configTable(view, address, panel, configs) {

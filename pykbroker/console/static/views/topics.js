@@ -3,6 +3,7 @@
 import { element } from "../dom.js";
 import { number } from "../format.js";
 import { field, formDialog } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const TYPING_MS = 200;
@@ -57,12 +58,12 @@ async function load(view, state, list) {
 
 function fill(view, state, list, found) {
   state.page = found.page;
-  const sortedBy = document.activeElement?.dataset?.sort;
   const sort = (by, descending) => {
     Object.assign(state, { sort: by, descending, page: 1 });
     load(view, state, list);
   };
-  list.replaceChildren(
+  redraw(
+    list,
     table({
       caption: "Topics",
       rows: found.rows,
@@ -81,7 +82,6 @@ function fill(view, state, list, found) {
       load(view, state, list);
     }),
   );
-  if (sortedBy) list.querySelector(`[data-sort="${sortedBy}"]`)?.focus();
 }
 
 function nameOf(row) {

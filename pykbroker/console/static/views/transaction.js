@@ -2,6 +2,7 @@
 
 import { element } from "../dom.js";
 import { NOTHING, number, time } from "../format.js";
+import { redraw } from "../redraw.js";
 
 const PERIOD_MS = 5_000;
 
@@ -16,7 +17,8 @@ export async function show(view) {
 }
 
 function fill(facts, partitions, found) {
-  facts.replaceChildren(
+  redraw(
+    facts,
     ...[
       ["State", found.state],
       ["Producer id", String(found.producer_id)],
@@ -28,5 +30,5 @@ function fill(facts, partitions, found) {
   );
   const more = found.count - found.partitions.length;
   const text = found.partitions.length ? `${found.partitions.join(", ")}${more ? ` and ${number(more)} more` : ""}` : "No partitions: no transaction is open.";
-  partitions.replaceChildren(element("h2", {}, "Partitions"), element("p", {}, text));
+  redraw(partitions, element("h2", {}, "Partitions"), element("p", {}, text));
 }

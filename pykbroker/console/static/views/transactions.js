@@ -2,6 +2,7 @@
 
 import { element } from "../dom.js";
 import { field } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 export async function show(view) {
@@ -45,7 +46,8 @@ function fill(state, list, found, load) {
   state.page = transactions.page;
   const missing = Object.entries(errors).map(([id, error]) => `broker ${id} (${error})`);
   const address = (id) => `/transactions/transaction?${new URLSearchParams({ id })}`;
-  list.replaceChildren(
+  redraw(
+    list,
     missing.length ? element("p", { class: "warning" }, `Transactions are missing: of ${missing.join(", ")}.`) : "",
     table({
       caption: "Transactions",

@@ -2,6 +2,7 @@
 
 import { element } from "../dom.js";
 import { destroyDialog, field, formDialog } from "../forms.js";
+import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const MECHANISMS = ["SCRAM-SHA-512", "SCRAM-SHA-256"];
@@ -36,7 +37,8 @@ function fill(view, state, list, found, load) {
     element("button", { type: "button", class: "quiet", "aria-label": `Change the password of ${row.user} (${row.mechanism})`, onclick: () => passwordDialog(view, row, load) }, "Change password");
   const remove = (row) =>
     element("button", { type: "button", class: "danger", "aria-label": `Delete ${row.user} (${row.mechanism})`, onclick: () => deleteDialog(view, row, load) }, "Delete");
-  list.replaceChildren(
+  redraw(
+    list,
     table({
       caption: "Users",
       rows: found.rows,
