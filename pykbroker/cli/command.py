@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 EXIT_INTERRUPTED = 130
+HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 _HELP: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 """Of a group that is asked for nothing; before click 8.2 that is no error."""
 
@@ -39,6 +40,12 @@ class ClientCommand(click.Command):
     """A command whose bad flags are one line and exit code 1, as every other error of it. failure: that error."""
 
     failure: ClassVar[type[CommandFailed]] = CommandFailed
+
+    def __init__(
+        self, name: str | None, context_settings: MutableMapping[str, Any] | None = None, **options: Any
+    ) -> None:
+        # Click keeps the option with the names that it had first: those are always the same, whoever calls the command.
+        super().__init__(name, context_settings={**HELP_OPTIONS, **(context_settings or {})}, **options)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -53,6 +60,9 @@ class ClientGroup(SuggestingGroup):
     """A group of commands whose bad flags and unknown commands are one line and exit code 1, as with a command."""
 
     command_class = ClientCommand
+
+    def __init__(self, *args: Any, context_settings: MutableMapping[str, Any] | None = None, **options: Any) -> None:
+        super().__init__(*args, context_settings={**HELP_OPTIONS, **(context_settings or {})}, **options)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -22,13 +22,21 @@ class Words(ClientGroup):
     """A group of words, in the order in which they were added; its options are theirs, given before the word."""
 
     def __init__(self, *args: Any, callback: Callable[..., Any], **options: Any) -> None:
+        options |= {"invoke_without_command": True, "no_args_is_help": False}
         super().__init__(*args, callback=self._before_a_word(callback), **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            *most, last = self.list_commands(ctx)
-            raise CommandFailed(f"Say what to do: {', '.join(most)} or {last}; `{ctx.command_path} --help` shows how")
+            raise self._nothing_said(ctx)
         return super().parse_args(ctx, args)
+
+    def without_a_word(self, callback: Callable[..., Any], flags: dict[str, Any]) -> Any:
+        """Do what the options ask for by themselves. Raises CommandFailed, where they ask for nothing."""
+        raise self._nothing_said(click.get_current_context())
+
+    def _nothing_said(self, ctx: click.Context) -> CommandFailed:
+        *most, last = self.list_commands(ctx)
+        return CommandFailed(f"Say what to do: {', '.join(most)} or {last}; `{ctx.command_path} --help` shows how")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -46,7 +54,7 @@ class Words(ClientGroup):
         def callback(**flags: Any) -> Any:
             context = click.get_current_context()
             if context.invoked_subcommand is None:
-                return alone(**flags)
+                return self.without_a_word(alone, flags)
             self._hand_down(context, context.invoked_subcommand)
             return None
 
@@ -69,9 +77,11 @@ class TwoForms(Words):
     _ALSO_IN_FRONT: Final = ("bootstrap_server", "bootstrap_controller", "command_config", "as_json")
 
     def __init__(self, *args: Any, like: str, **options: Any) -> None:
-        options |= {"invoke_without_command": True, "no_args_is_help": False, "subcommand_metavar": "[COMMAND …]"}
-        super().__init__(*args, **options)
+        super().__init__(*args, subcommand_metavar="[COMMAND …]", **options)
         self._like = like
+
+    def without_a_word(self, callback: Callable[..., Any], flags: dict[str, Any]) -> Any:
+        return callback(**flags)
 
     def takes(self, parameter: str, word: click.Command) -> bool:
         return parameter in self._ALSO_IN_FRONT and super().takes(parameter, word)
