@@ -51,6 +51,7 @@ async def show(
     metrics = RequestMetrics(metrics_urls(metrics_url, bootstrap_server))
     is_live = most is None and not as_json and _is_screen()
     async with open_cluster(bootstrap_server, properties, client_id="top") as cluster:
+        await cluster.any_connection()  # in the client's own time: a look has a limit of its own
         snapshots = look_again(cluster, metrics, interval_s, at_once=is_live)
         if not is_live:
             return await run_until_signal(lambda: _print(snapshots, most, as_json=as_json))
@@ -77,7 +78,6 @@ async def look_again(
     """
     before: Observation | None = None
     latest: Snapshot | None = None
-    await cluster.any_connection()  # in the client's own time: whoever does not answer is looked at closer
     due = trio.current_time()
     while True:
         began = trio.current_time()

@@ -120,7 +120,8 @@ def test_a_copy_by_envelopes_is_exact(
 ) -> None:
     topic, copy = name("topic"), name("copy")
     for each in (topic, copy):
-        call(f"topics --create --topic {each} --partitions 3 --config retention.ms=-1")
+        keeps = f"--config retention.ms=-1 --config message.timestamp.after.max.ms={2**63 - 1}"
+        call(f"topics --create --topic {each} --partitions 3 {keeps}")
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
     for key, value, headers, timestamp, partition in records:
         producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)

@@ -210,7 +210,8 @@ def test_a_cluster_with_a_node_down_says_which_and_what_is_under_replicated(
 def test_a_broker_that_hangs_is_said_within_a_bound_and_the_others_are_shown(
     start_cluster: Callable[..., ClusterCommand],
 ) -> None:
-    cluster = start_cluster("--brokers", "3", "--ephemeral")
+    # A broker that is fenced meanwhile is no broker of the cluster any more.
+    cluster = start_cluster("--brokers", "3", "--ephemeral", "--config", "broker.session.timeout.ms=120000")
     bootstrap = cluster.wait_until_ready()
     hanging = next(each["node_id"] for each in snapshot(bootstrap)["brokers"] if not each["is_controller"])
     node = cluster.nodes()[hanging]

@@ -86,6 +86,10 @@ EXPLAINED = frozenset(
         "CauseHistory._by_key",  # the last steps of groups and transactional ids, MOST_KEYS of them
         "_Lately.rebalances",
         "_Lately.transitions",
+        "RequestMetrics.by_api",  # of each API that was asked for since the start, in each version of it
+        "ApiMetrics.versions",
+        "ApiMetrics.errors",  # by code
+        "Histogram.counts",
         "Listener._connections",  # of other nodes, as above; of clients that have left none, says `check_connections`
     )
 )
