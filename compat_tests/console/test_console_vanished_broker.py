@@ -42,7 +42,7 @@ def test_what_the_other_brokers_know_is_shown(tmp_path: Path) -> None:
         for group in GROUPS:
             offsets = ConsumerGroupTopicPartitions(group, [TopicPartition("orders", 0, 0)])
             admin.alter_consumer_group_offsets([offsets])[group].result(timeout=60)
-        assert len(until(lambda: ask(f"{api}/groups").json["groups"]["rows"], "groups")) == len(GROUPS)
+        until(lambda: len(ask(f"{api}/groups").json["groups"]["rows"]) == len(GROUPS), "groups of all coordinators")
         cluster.kill(3)
         answer = ask(f"{api}/groups")
         assert answer.status == 200, answer.body

@@ -12,7 +12,7 @@ The modules, in reading order:
 Commands that are clients of a cluster:
 
 - `command`, `connect`: what they share, such as options and one-line errors.
-- `output`: tables for people and for `awk`; `progress`: bars; `moments`: times in words.
+- `output`: tables for people and for `awk`; `progress`: bars.
 - `topics`, `topic_options`, `topic_actions`: as `kafka-topics`.
 - `configs`: as `kafka-configs`.
 - `groups`, `group_options`, `group_actions`, `group_tables`, `offset_reset`: as `kafka-consumer-groups`.

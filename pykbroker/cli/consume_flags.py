@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from .command import CommandFailed, key_values, reject
 
 if TYPE_CHECKING:
-    from .records.places import Place
+    from pykbroker.client.places import Place
 
 RESETS: Final = ("earliest", "latest")
 ISOLATION_LEVELS: Final = {"read_uncommitted": 0, "read_committed": 1}
@@ -106,7 +106,9 @@ class ConsumeFlags:
 
         Raises CommandFailed.
         """
-        from .records.places import END, START, Anchor, Place, parse_place
+        from pykbroker.client.places import END, START, Anchor, Place
+
+        from .records.places import parse_place
 
         if self.from_place is not None:
             return parse_place(self.from_place, "--from", self._now_ms)

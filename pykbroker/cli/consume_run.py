@@ -17,6 +17,8 @@ from pykbroker.client.fetched import ConsumedRecord
 from pykbroker.client.group_consumer import HEARTBEAT_INTERVAL_MS, open_group_consumer
 from pykbroker.client.membership import SESSION_TIMEOUT_MS
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from pykbroker.client.places import Anchor, Place
+from pykbroker.client.spans import Span
 from pykbroker.client.topics import list_topics
 from pykbroker.protocol.topic_partition import TopicPartition
 
@@ -32,7 +34,7 @@ from .records.codec_options import CodecOptions
 from .records.codecs import TEXT, Codec
 from .records.envelope import EnvelopeFormat
 from .records.filters import Test, document_fulfils, has_header, kept, key_matches, value_matches
-from .records.places import Anchor, Bounds, Place, bounds_of, offsets_at
+from .records.places import offsets_at, spans_of
 from .records.printer import Printer, Watched, terminal_safe
 from .records.progress import progress_to
 from .topic_filter import topic_filter
@@ -179,15 +181,15 @@ async def _open_bounded(
     flags: ConsumeFlags,
 ) -> Reading:
     """Read from a place, or up to one."""
-    bounds = await bounds_of(cluster, partitions, flags.isolation)
-    starts = await offsets_at(cluster, flags.start, bounds, flags.isolation)
-    _warn_of_starts(flags.start, starts, bounds)
-    consumer.assign({of: bounds[of].inside(offset) for of, offset in starts.items()})
+    spans = await spans_of(cluster, partitions, flags.isolation)
+    starts = await offsets_at(cluster, flags.start, spans, flags.isolation)
+    _warn_of_starts(flags.start, starts, spans)
+    consumer.assign({of: spans[of].inside(offset) for of, offset in starts.items()})
     if not flags.has_end:
         return Reading(consumer.poll)
-    ends = {of: bound.end for of, bound in bounds.items()}
+    ends = {of: span.end for of, span in spans.items()}
     if flags.stop is not None:
-        stops = await offsets_at(cluster, flags.stop, bounds, flags.isolation)
+        stops = await offsets_at(cluster, flags.stop, spans, flags.isolation)
         ends = {of: min(stops[of], ends[of]) if flags.exit_at_end else stops[of] for of in stops}
     is_of_now = flags.exit_at_end or (flags.stop is not None and flags.stop.anchor is not Anchor.OFFSET)
     read = BoundedRead(cluster, consumer, ends, isolation_level=flags.isolation, is_of_now=is_of_now)
@@ -198,13 +200,13 @@ async def _open_bounded(
     return reading
 
 
-def _warn_of_starts(place: Place, starts: dict[TopicPartition, int], bounds: dict[TopicPartition, Bounds]) -> None:
+def _warn_of_starts(place: Place, starts: dict[TopicPartition, int], spans: dict[TopicPartition, Span]) -> None:
     """One line, whatever the number of partitions that do not have the offset which was asked for."""
-    outside = [of for of, offset in starts.items() if bounds[of].inside(offset) != offset]
+    outside = [of for of, offset in starts.items() if spans[of].inside(offset) != offset]
     if place.anchor is Anchor.OFFSET and outside:
         of = min(outside)
         more = f", nor have {len(outside) - 1} more partitions" if len(outside) > 1 else ""
-        warn(f"{of} has no offset {place.number}, its offsets are {bounds[of].start} to {bounds[of].end}{more}")
+        warn(f"{of} has no offset {place.number}, its offsets are {spans[of].first} to {spans[of].end}{more}")
 
 
 async def _partitions(cluster: Cluster, topics: Sequence[str], wanted: tuple[int, ...] | None) -> list[TopicPartition]:

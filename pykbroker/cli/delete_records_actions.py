@@ -11,6 +11,8 @@ from pykbroker.client.cluster import Cluster
 from pykbroker.client.delete_records import UP_TO_HIGH_WATERMARK, Outcomes, delete_records
 from pykbroker.client.errors import UnknownTopic
 from pykbroker.client.offsets import READ_UNCOMMITTED
+from pykbroker.client.places import Anchor, Place
+from pykbroker.client.spans import Span
 from pykbroker.client.topics import list_topics
 from pykbroker.protocol.topic_partition import TopicPartition
 
@@ -18,7 +20,7 @@ from .command import CommandFailed
 from .confirmation import confirm, is_settled
 from .delete_records_options import DeleteRecordsOptions
 from .entries import print_json
-from .records.places import Anchor, Bounds, Place, bounds_of, offsets_at, parse_place
+from .records.places import offsets_at, parse_place, spans_of
 from .suggestions import did_you_mean
 
 Offsets = Mapping[TopicPartition, int]
@@ -59,28 +61,28 @@ async def _offsets(cluster: Cluster, options: DeleteRecordsOptions, place: Place
     if missing:
         raise CommandFailed(f"Topic '{options.topic}' has no partition {missing[0]}")
     wanted = [TopicPartition(options.topic, each) for each in options.partitions or sorted(there)]
-    bounds = await bounds_of(cluster, wanted, READ_UNCOMMITTED)
-    return await offsets_at(cluster, place, bounds, READ_UNCOMMITTED)
+    spans = await spans_of(cluster, wanted, READ_UNCOMMITTED)
+    return await offsets_at(cluster, place, spans, READ_UNCOMMITTED)
 
 
 async def _going(cluster: Cluster, offsets: Offsets) -> tuple[list[str], int]:
     """Return a line for each partition, and how many records go at most: logs have holes."""
     metadata = await cluster.refresh({of.topic for of in offsets})
-    bounds = await bounds_of(cluster, [of for of in offsets if metadata.leader(of) is not None], READ_UNCOMMITTED)
+    spans = await spans_of(cluster, [of for of in offsets if metadata.leader(of) is not None], READ_UNCOMMITTED)
     lines, count = [], 0
     for of, offset in offsets.items():
-        if of not in bounds:
+        if of not in spans:
             lines.append(f"{of} (has no leader, or does not exist)")
             continue
-        records = _records(bounds[of], offset)
+        records = _records(spans[of], offset)
         count += records
-        lines.append(f"{of} up to offset {bounds[of].end if offset == UP_TO_HIGH_WATERMARK else offset} ({records:,})")
+        lines.append(f"{of} up to offset {spans[of].end if offset == UP_TO_HIGH_WATERMARK else offset} ({records:,})")
     return lines, count
 
 
-def _records(bounds: Bounds, offset: int) -> int:
-    end = bounds.end if offset == UP_TO_HIGH_WATERMARK else min(offset, bounds.end)
-    return max(0, end - bounds.start)
+def _records(span: Span, offset: int) -> int:
+    end = span.end if offset == UP_TO_HIGH_WATERMARK else min(offset, span.end)
+    return max(0, end - span.first)
 
 
 def _print(offsets: Offsets, outcomes: Outcomes, options: DeleteRecordsOptions) -> None:

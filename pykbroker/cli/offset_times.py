@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pykbroker.client.moments import moment_ms
 from pykbroker.client.offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -15,7 +16,6 @@ from pykbroker.client.offsets import (
 )
 
 from .command import CommandFailed
-from .moments import moment_ms
 
 _WORDS: Final = {
     "latest": LATEST_TIMESTAMP,

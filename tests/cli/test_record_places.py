@@ -3,7 +3,9 @@
 import pytest
 
 from pykbroker.cli.command import CommandFailed
-from pykbroker.cli.records.places import Anchor, Bounds, Place, parse_place
+from pykbroker.cli.records.places import parse_place
+from pykbroker.client.places import Anchor, Place
+from pykbroker.client.spans import Span
 
 NOW_MS = 1_764_417_600_123  # 2025-11-29T12:00:00.123Z
 
@@ -74,5 +76,5 @@ def test_what_is_no_place_is_one_short_line(text: str) -> None:
 
 
 def test_an_offset_is_brought_inside() -> None:
-    bounds = Bounds(10, 20)
-    assert [bounds.inside(offset) for offset in (0, 10, 15, 20, 99)] == [10, 10, 15, 20, 20]
+    span = Span(10, 20)
+    assert [span.inside(offset) for offset in (0, 10, 15, 20, 99)] == [10, 10, 15, 20, 20]

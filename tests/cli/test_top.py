@@ -342,6 +342,7 @@ def test_a_terminal_that_goes_away_ends_it(broker: Broker) -> None:
 
 
 def test_a_terminal_that_cannot_be_drawn_on_has_plain_snapshots(broker: Broker) -> None:
+    broker.create_topic("plain-snapshots")
     flags = ["top", "--interval", "1", "--bootstrap-server", broker.bootstrap_servers]
     with Terminal(flags, term="dumb", rows=200) as terminal:
         terminal.wait_for("UNDER-REPLICATED")

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.client.errors import BadInput
+from pykbroker.client.places import Anchor, Place
+from pykbroker.client.spans import Span
 from pykbroker.console.records import unpacking
 from pykbroker.console.records.content import content_of
 from pykbroker.console.records.cursor import cursor_text, parse_cursor
 from pykbroker.console.records.fetching import Fetched
 from pykbroker.console.records.json_layout import check, pretty
-from pykbroker.console.records.places import Anchor, Place, offsets_of, parse_place
-from pykbroker.console.records.span import Span
+from pykbroker.console.records.places import offsets_of, parse_place
 from pykbroker.console.records.unpacking import Part, entries_of
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
@@ -117,7 +118,7 @@ def test_a_part_ends_where_it_shall_and_says_where_to_go_on() -> None:
         ("17", Place(Anchor.OFFSET, 17)),
         ("start", Place(Anchor.START)),
         ("start+5", Place(Anchor.START, 5)),
-        (" END - 3 ", Place(Anchor.END, 3)),
+        (" END - 3 ", Place(Anchor.END, -3)),
         ("5m ago", Place(Anchor.TIME, NOW_MS - 300_000)),
         ("1h30m ago", Place(Anchor.TIME, NOW_MS - 5_400_000)),
         ("now", Place(Anchor.TIME, NOW_MS)),

@@ -11,10 +11,11 @@ from typing import Final
 
 from pykbroker.client.errors import KafkaError
 from pykbroker.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from pykbroker.client.places import Anchor
+from pykbroker.client.spans import Span
 from pykbroker.console.endpoint import Arguments, Asking, Json
-from pykbroker.console.records.places import Anchor, parse_place
 from pykbroker.console.records.places import offsets_of as offsets_of_place
-from pykbroker.console.records.span import Span
+from pykbroker.console.records.places import parse_place
 from pykbroker.console.records.unpacking import Entry
 from pykbroker.protocol.errors import ErrorCode
 

@@ -16,12 +16,12 @@ from typing import Final
 import trio
 
 from pykbroker.client.errors import BadInput, ClientError
+from pykbroker.client.spans import Span
 from pykbroker.console.endpoint import Arguments, Asking, Events
 from pykbroker.console.failures import name_of
 from pykbroker.console.records.content import bytes_of_hex
 from pykbroker.console.records.cursor import cursor_text, parse_cursor
 from pykbroker.console.records.fetching import PIECE_BYTES, Reader
-from pykbroker.console.records.span import Span
 from pykbroker.console.records.unpacking import Part, entries_of
 from pykbroker.protocol.topic_partition import TopicPartition
 

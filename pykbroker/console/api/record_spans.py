@@ -10,8 +10,8 @@ import trio
 from pykbroker.client.errors import KafkaError, UnknownTopic
 from pykbroker.client.metadata import Node
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from pykbroker.client.spans import Span
 from pykbroker.console.endpoint import Asking
-from pykbroker.console.records.span import Span
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 

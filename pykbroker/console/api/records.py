@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.client.errors import UnknownTopic
+from pykbroker.client.spans import Span
 from pykbroker.console.endpoint import Arguments, Asking, Json
 from pykbroker.console.records.cursor import LONGEST, MOST_PARTITIONS, cursor_text, parse_cursor
 from pykbroker.console.records.fetching import Reader
 from pykbroker.console.records.paging import read_page
-from pykbroker.console.records.span import Span
 
 from .record_rows import bounded_spans, isolation_asked, partition_asked, row_of
 from .record_spans import spans_of

@@ -18,11 +18,11 @@ from typing import Final
 import trio
 
 from pykbroker.client.errors import ClientError
+from pykbroker.client.spans import Span
 from pykbroker.console.failures import name_of
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .fetching import PIECE_BYTES, Reader
-from .span import Span
 from .unpacking import Entry, Part, entries_of
 
 MOST_BYTES: Final = 128 * 1024 * 1024
