@@ -12,19 +12,14 @@ from collections.abc import Iterable, Mapping
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
+from pykbroker.protocol.messages.fetch import PartitionData
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import RETRY_BACKOFF_MS, Cluster
 from .errors import BadInput, ClientError, KafkaError, code_of
 from .fetched import AbortedTransactions, ConsumedRecord, read_batches, records_of
+from .fetching import fetch_from
 from .metadata import Node
 from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 
@@ -33,10 +28,6 @@ MAX_BYTES = 50 * 1024 * 1024
 PARTITION_MAX_BYTES = 1024 * 1024
 FAILING_TIMEOUT_MS = 30_000
 """How long a partition may answer with retriable errors before the consumer gives up."""
-
-TOPIC_IDS_SINCE = 13
-_CONSUMER = -1
-_NO_SESSION_EPOCH = -1
 
 
 class Consumer:
@@ -148,42 +139,17 @@ class Consumer:
                 self._failing_since.pop(of, None)
 
     async def _ask(self, node: Node, partitions: list[TopicPartition]) -> dict[TopicPartition, PartitionData]:
-        connection = await self._cluster.node_connection(node)
-        version = connection.version_of(FetchRequest)
-        topics: dict[str, FetchTopic] = {}
-        for of in partitions:
-            if version >= TOPIC_IDS_SINCE:
-                row = FetchTopic(topic_id=(await self._cluster.topic(of.topic)).topic_id)
-            else:
-                row = FetchTopic(topic=of.topic)
-            topics.setdefault(of.topic, row).partitions.append(
-                FetchPartition(
-                    partition=of.partition,
-                    fetch_offset=self._fetched[of],
-                    partition_max_bytes=self._partition_max_bytes,
-                )
-            )
-        request = FetchRequest(
-            replica_id=_CONSUMER,
+        found = await fetch_from(
+            self._cluster,
+            node,
+            {of: self._fetched[of] for of in partitions},
+            isolation_level=self._isolation_level,
             max_wait_ms=self._max_wait_ms,
             min_bytes=1,
             max_bytes=self._max_bytes,
-            isolation_level=self._isolation_level,
-            session_id=0,
-            session_epoch=_NO_SESSION_EPOCH,
-            topics=list(topics.values()),
+            partition_max_bytes=self._partition_max_bytes,
         )
-        response = await connection.request(request, FetchResponse, version=version)
-        if response.error_code != ErrorCode.NONE:
-            raise KafkaError(code_of(response.error_code))
-        names = {row.topic_id: name for name, row in topics.items()}
-        found: dict[TopicPartition, PartitionData] = {}
-        for topic in response.responses:
-            name = names.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else topic.topic
-            for data in topic.partitions:
-                if name is not None and TopicPartition(name, data.partition_index) in self._fetched:
-                    found[TopicPartition(name, data.partition_index)] = data
-        return found
+        return {of: data for of, data in found.items() if of in self._fetched}
 
     def _take(self, of: TopicPartition, answer: PartitionData) -> None:
         self.high_watermarks[of] = answer.high_watermark

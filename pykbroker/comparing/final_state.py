@@ -14,12 +14,11 @@ from typing import Any, Final
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.configs import describe_topic_configs
-from pykbroker.client.consumer import TOPIC_IDS_SINCE
 from pykbroker.client.errors import ClientError, KafkaError, check
+from pykbroker.client.fetching import fetch_from
 from pykbroker.client.group_offsets import fetch_offsets
 from pykbroker.client.groups import list_groups
-from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
-from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_UNCOMMITTED, list_offsets
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchResponse
 from pykbroker.protocol.records.batch import RecordBatch, iter_batches, iter_records
 from pykbroker.protocol.records.control import decode_control_key
@@ -167,18 +166,17 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _fetch(cluster: Cluster, of: TopicPartition, offset: int) -> bytes | memoryview:
-    connection = await cluster.node_connection(await cluster.leader(of))
-    version = connection.version_of(FetchRequest)
-    partition = FetchPartition(partition=of.partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
-    topic = FetchTopic(partitions=[partition])
-    if version >= TOPIC_IDS_SINCE:
-        topic.topic_id = (await cluster.topic(of.topic)).topic_id
-    else:
-        topic.topic = of.topic
-    request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=_FETCH_BYTES, session_epoch=-1, topics=[topic])
-    response = await connection.request(request, FetchResponse, version=version)
-    check(response.error_code)
-    row = response.responses[0].partitions[0]
+    found = await fetch_from(
+        cluster,
+        await cluster.leader(of),
+        {of: offset},
+        isolation_level=READ_UNCOMMITTED,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=_FETCH_BYTES,
+        partition_max_bytes=_FETCH_BYTES,
+    )
+    row = found[of]
     check(row.error_code)
     records = row.records or b""
     assert isinstance(records, (bytes, memoryview)), "what was decoded is in memory"

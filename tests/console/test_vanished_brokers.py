@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from compat_tests.waiting import until
 from pykbroker.console.application import ConsoleApplication
 from pykbroker.console.settings import ConsoleSettings
 from pykbroker.server.runtime.threads import WorkerThreads
@@ -76,6 +77,8 @@ def test_a_broker_that_hangs_is_an_error_in_the_rows_that_it_leads(cluster: Clus
 
 
 def test_a_broker_that_is_gone_keeps_nothing_from_the_page(cluster: Cluster, get: Get) -> None:
+    # A broker that hung may have been fenced, and no new partition is led by it until it is back.
+    until(lambda: len(get("/overview")["brokers"]) == NODES, "all brokers to be there")
     cluster.create_topic("left", partitions=NODES, replication_factor=1)
     get("/topics/left")
     cluster.brokers[2].crash()

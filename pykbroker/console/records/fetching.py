@@ -12,20 +12,18 @@ from typing import Final, TypeVar
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import ClientError, KafkaError, code_of
+from pykbroker.client.fetching import fetch_from
 from pykbroker.client.metadata import Node
 from pykbroker.client.offsets import READ_COMMITTED
 from pykbroker.console.endpoint import Asking
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from pykbroker.protocol.messages.fetch import PartitionData
 from pykbroker.protocol.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
 ONE_BATCH: Final = 1
 PIECE_BYTES: Final = 1024 * 1024
-_CONSUMER: Final = -1
-_NO_SESSION_EPOCH: Final = -1
-_TOPIC_IDS_SINCE: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +44,17 @@ async def fetch(
     cluster: Cluster, node: Node, offsets: Mapping[TopicPartition, int], most_bytes: int, isolation_level: int
 ) -> Answers:
     """Return what a broker has from the offsets on, or its error, for each partition. Raises ClientError."""
-    connection = await cluster.node_connection(node)
-    version = connection.version_of(FetchRequest)
-    topics: dict[str, FetchTopic] = {}
-    for at, offset in offsets.items():
-        if at.topic not in topics:
-            of_ids = version >= _TOPIC_IDS_SINCE
-            topics[at.topic] = (
-                FetchTopic(topic_id=(await cluster.topic(at.topic)).topic_id) if of_ids else FetchTopic(topic=at.topic)
-            )
-        topics[at.topic].partitions.append(
-            FetchPartition(partition=at.partition, fetch_offset=offset, partition_max_bytes=most_bytes)
-        )
-    request = FetchRequest(
-        replica_id=_CONSUMER,
+    found = await fetch_from(
+        cluster,
+        node,
+        offsets,
+        isolation_level=isolation_level,
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=most_bytes,
-        isolation_level=isolation_level,
-        session_id=0,
-        session_epoch=_NO_SESSION_EPOCH,
-        topics=list(topics.values()),
+        partition_max_bytes=most_bytes,
     )
-    response = await connection.request(request, FetchResponse, version=version)
-    if response.error_code != ErrorCode.NONE:
-        raise KafkaError(code_of(response.error_code))
-    names = {row.topic_id: name for name, row in topics.items()}
-    found: dict[TopicPartition, Fetched | ErrorCode] = {}
-    for topic in response.responses:
-        name = names.get(topic.topic_id) if version >= _TOPIC_IDS_SINCE else topic.topic
-        for data in topic.partitions:
-            if name is not None:
-                found[TopicPartition(name, data.partition_index)] = _fetched(data, isolation_level)
-    return found
+    return {at: _fetched(data, isolation_level) for at, data in found.items()}
 
 
 def _fetched(data: PartitionData, isolation_level: int) -> Fetched | ErrorCode:

@@ -3,6 +3,8 @@
 import { element, newId } from "./dom.js";
 import { failureOf } from "./status.js";
 
+const TYPING_MS = 200;
+
 // A field: { label, name, type: "text" | "number" | "password" | "textarea" | "select" | "checkbox", value, hint, required,
 // options: [[value, text], …] of a select; other attributes as HTML has them }.
 export function field({ label, name, type = "text", value = "", hint = null, options = [], ...attributes }) {
@@ -99,4 +101,18 @@ export function destroyDialog({ title, description, name, action, submit }) {
       await submit(confirm);
     },
   });
+}
+
+// A filter by name, of the pages' state: a list is asked for again when nobody types any more.
+export function filterField(state, changed) {
+  let timer;
+  const filter = field({ label: "Filter by name", name: "filter", type: "search", value: state.filter });
+  filter.querySelector("input").addEventListener("input", (event) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      Object.assign(state, { filter: event.target.value, page: 1 });
+      changed();
+    }, TYPING_MS);
+  });
+  return filter;
 }

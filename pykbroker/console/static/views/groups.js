@@ -2,11 +2,9 @@
 
 import { element } from "../dom.js";
 import { NOTHING, number } from "../format.js";
-import { field } from "../forms.js";
+import { field, filterField } from "../forms.js";
 import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
-
-const TYPING_MS = 200;
 
 export async function show(view) {
   const state = {
@@ -29,15 +27,7 @@ export function groupAddress(id) {
 }
 
 function bar(state, found, changed) {
-  let timer;
-  const filter = field({ label: "Filter by name", name: "filter", type: "search", value: state.filter });
-  filter.querySelector("input").addEventListener("input", (event) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      Object.assign(state, { filter: event.target.value, page: 1 });
-      changed();
-    }, TYPING_MS);
-  });
+  const filter = filterField(state, changed);
   const choice = (label, name, values) => {
     const known = [...new Set([...values, state[name]])].filter(Boolean);
     const options = [["", "all"], ...known.map((each) => [each, each])];

@@ -2,11 +2,9 @@
 
 import { element } from "../dom.js";
 import { number } from "../format.js";
-import { field, formDialog } from "../forms.js";
+import { field, filterField, formDialog } from "../forms.js";
 import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
-
-const TYPING_MS = 200;
 
 export async function show(view) {
   const state = {
@@ -23,15 +21,7 @@ export async function show(view) {
 }
 
 function bar(view, state, changed) {
-  let timer;
-  const filter = field({ label: "Filter by name", name: "filter", type: "search", value: state.filter });
-  filter.querySelector("input").addEventListener("input", (event) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      Object.assign(state, { filter: event.target.value, page: 1 });
-      changed();
-    }, TYPING_MS);
-  });
+  const filter = filterField(state, changed);
   const internal = field({ label: "Internal topics too", name: "internal", type: "checkbox", value: state.internal });
   internal.querySelector("input").addEventListener("change", (event) => {
     Object.assign(state, { internal: event.target.checked, page: 1 });
