@@ -30,7 +30,7 @@ from .config_entries import as_json
 from .config_options import ENTITY_TYPES, ConfigOptions, EntityType, SeveralConfigs
 from .described_configs import Rows, own_rows, print_rows, title_of
 from .entries import Value, print_json
-from .meant_keys import warn_of_unknown, with_meant_keys
+from .meant_keys import warn_of_unknown, warn_of_vain_changes, with_meant_keys
 
 if TYPE_CHECKING:
     from pykbroker.config.texts import Kind
@@ -105,6 +105,7 @@ async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange |
         await alter_configs(cluster, Resource(type_.resource_type, name), to_set, to_delete)
     if of_keys == "broker":
         warn_of_unknown(to_set, of_keys)
+        warn_of_vain_changes(to_set)
     click.echo(f"Completed updating {_of(type_, name)}.")
 
 

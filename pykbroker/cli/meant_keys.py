@@ -42,6 +42,19 @@ def warn_of_unknown(names: Iterable[str], kind: Kind) -> None:
         warn(f"{name} is a key that nobody reads" + ("" if found is None else f"; did you mean {found}?"))
 
 
+def warn_of_vain_changes(names: Iterable[str]) -> None:
+    """Warn of keys of a broker that were set at run time, where nothing in pykbroker acts on that."""
+    from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect
+
+    given = list(names)
+    for about, says in (
+        (is_of_the_file_alone, "a change at run time has no effect in pykbroker; set it in the properties file"),
+        (is_without_effect, "has no effect in pykbroker"),
+    ):
+        for name in [each for each in given if about(each)][:_MOST_TOLD]:
+            warn(f"{name}: {says}")
+
+
 def _told(names: Iterable[str], kind: Kind) -> list[str]:
     unknown = [each for each in names if not _is_known(each, kind)][:_MOST_TOLD]
     return [f"did you mean {found}?" for found in (_meant(each, kind) for each in unknown) if found is not None]
