@@ -21,7 +21,9 @@ from typing import Final
 
 RUN: Final = ("console", "python")
 SHOWN: Final = ("text", "properties", "toml", "yaml", "json", "ini", "diff", "java", "js", "sql", "promql", "http")
-LANGUAGES: Final = (*RUN, *SHOWN)
+OF_THE_SITE: Final = ("{eval-rst}",)
+"""What the site's generator reads, such as the names of a package with their docstrings."""
+LANGUAGES: Final = (*RUN, *SHOWN, *OF_THE_SITE)
 _FENCE: Final = re.compile(r"^ {0,3}```(.*)$")
 _OF_A_FILE: Final = re.compile(r"# [\w./-]+\.py\n")
 _NOTE: Final = re.compile(r"<!-- (not run|first): (.+) -->")

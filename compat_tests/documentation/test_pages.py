@@ -29,6 +29,7 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name not in LEFT_OUT
 ]
+PAGES += [pytest.param(page, id=f"api-{page.stem}") for page in sorted((ROOT / "docs" / "api").glob("*.md"))]
 TIMEOUT_S = 600
 _OWN_NETWORK = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
 

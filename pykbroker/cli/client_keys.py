@@ -14,7 +14,7 @@ from .command import CommandFailed
 from .output import warn
 
 _PROTECTING: Final = ("security.", "ssl.", "sasl.")
-_OF_OTHER_CLIENTS: Final = {
+OF_OTHER_CLIENTS: Final = {
     "sasl.username": "sasl.jaas.config",
     "sasl.password": "sasl.jaas.config",
     "sasl.mechanisms": "sasl.mechanism",
@@ -30,7 +30,7 @@ _OF_OTHER_CLIENTS: Final = {
 _OF_CLIENTS_ALONE: Final = ("sasl.mechanism", "sasl.oauthbearer.header.urlencode", "security.protocol")
 """Brokers have all others that clients have, too; a file may be a broker's."""
 
-_NOT_ACTED_ON: Final = (
+NOT_ACTED_ON: Final = (
     "config.providers",
     "sasl.client.callback.handler.class",
     "sasl.login.class",
@@ -45,7 +45,7 @@ def check_client_keys(properties: Mapping[str, str]) -> None:
     for name in properties:
         if name.startswith(_PROTECTING) and not _is_known(name):
             raise CommandFailed(f"{_shown(name)} is no property of a client, and would protect nothing{_meant(name)}")
-    ignored = [each for each in properties if each in _NOT_ACTED_ON or each.startswith(_FAMILY_NOT_ACTED_ON)]
+    ignored = [each for each in properties if each in NOT_ACTED_ON or each.startswith(_FAMILY_NOT_ACTED_ON)]
     if ignored:
         warn(f"no effect in pykbroker's client: {', '.join(map(_shown, ignored[:_MOST_TOLD]))}")
 
@@ -57,8 +57,8 @@ def _is_known(name: str) -> bool:
 
 
 def _meant(name: str) -> str:
-    if name in _OF_OTHER_CLIENTS:
-        return f": write {_OF_OTHER_CLIENTS[name]}"
+    if name in OF_OTHER_CLIENTS:
+        return f": write {OF_OTHER_CLIENTS[name]}"
     from pykbroker.config import broker_keys
     from pykbroker.config.suggestions import did_you_mean
 
