@@ -13,6 +13,7 @@
 # make examples the projects in examples/: those in Python, and with Maven, npm and Go where they are there
 # make screenshots  the pictures of the console in docs/images
 # make spark    a gigabyte of real text through the pipeline of Spark and back; leaves spark-audit.html
+# make reference  the pages of the documentation that are made of the code, where they are stale
 # make site     the documentation as a site, in build/site
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
@@ -23,7 +24,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	hostile kafka-tests examples screenshots spark site bench clean system-packages
+	hostile kafka-tests examples screenshots spark reference site bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -120,6 +121,9 @@ screenshots: $(VENV)/.all-installed
 
 spark: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m spark_compat.real_input $(SPARK_ARGS)
+
+reference: $(VENV)/.all-installed
+	$(BIN)/python -m tests.reference
 
 site: $(VENV)/.docs-installed
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site

@@ -23,3 +23,6 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert 'id="pykbroker.testing.Broker.wait_for"' in (site / "api" / "testing.html").read_text()
     assert 'id="pykbroker.spark.archive"' in (site / "api" / "spark.html").read_text()
+    assert 'id="pykbroker.protocol.compile.decode"' in (site / "api" / "protocol.html").read_text()
+    assert 'id="pykbroker.storage.log.log.Log.open"' in (site / "api" / "storage.html").read_text()
+    assert 'id="numpartitions"' in (site / "reference" / "broker.html").read_text()

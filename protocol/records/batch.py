@@ -136,7 +136,7 @@ class RecordBatchHeader(NamedTuple):
 
 
 def decode_batch_header(data: Buffer, offset: int = 0) -> RecordBatchHeader:
-    """Read the 61 bytes and checks nothing; `struct.error` when they are not all there."""
+    """Read the 61 bytes and check nothing; `struct.error` when they are not all there."""
     return _new_tuple(RecordBatchHeader, _HEADER.unpack_from(data, offset))
 
 
@@ -184,7 +184,7 @@ def decode_header(data: Buffer) -> RecordBatchHeader:
 
 
 def iter_batches(data: Buffer, *, allow_partial: bool = False) -> Iterator[RecordBatch]:
-    """Every batch in `data`, in order; checksums are not looked at (`RecordBatch.ensure_valid`).
+    """Yield every batch in `data`, in order; checksums are not looked at (`RecordBatch.ensure_valid`).
 
     `allow_partial` is for what a fetch response holds: its last batch may be cut off, which ends the iteration.
     Otherwise, and for an unknown format, raises `InvalidRecords`.
@@ -240,9 +240,9 @@ def records_payload(header: RecordBatchHeader, data: Buffer, limit_bytes: int | 
 
 
 def iter_records(batch: RecordBatch | Buffer, *, limit_bytes: int | None = None) -> Iterator[Record]:
-    """The records of one batch with their absolute offsets and timestamps; control batches too.
+    """Yield the records of one batch with their absolute offsets and timestamps (ms); those of control batches, too.
 
-    Decompresses at most `limit_bytes`. Raises `InvalidRecords`.
+    limit_bytes: the most that is decompressed, `limit_of` the batch where it is not given. Raises `InvalidRecords`.
     """
     header, data = batch if isinstance(batch, RecordBatch) else (decode_header(batch), batch)
     if header.magic < MAGIC_VALUE_V2:
@@ -284,7 +284,7 @@ def encode_batch(
     offset_deltas: Sequence[int] | None = None,
     last_offset_delta: int | None = None,
 ) -> bytes:
-    """One batch. Records are numbered from `base_offset` on, whatever their own `offset` says.
+    """Return the bytes of one batch. Records are numbered from `base_offset` on, whatever their own `offset` says.
 
     With holes, as compaction leaves them: `offset_deltas` and `last_offset_delta`. With LOG_APPEND_TIME the largest
     timestamp of the records stands for all of them.

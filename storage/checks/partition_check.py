@@ -87,7 +87,11 @@ class PartitionReport:
 
 
 class PartitionCheck:
-    """`run` yields the findings as they come; `report` is complete behind them."""
+    """The check of one partition. `run` yields the findings as they come; `report` is complete behind them.
+
+    facts: what is known from outside of the partition's files. deep: decompress and look at every record. progress: is
+    told of the bytes that were looked at.
+    """
 
     def __init__(
         self,

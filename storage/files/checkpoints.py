@@ -16,6 +16,7 @@ _VERSION = "0"
 
 
 def encode_checkpoint(rows: Iterable[Iterable[object]]) -> bytes:
+    """Return the bytes of a checkpoint file with a line for each row."""
     lines = [" ".join(map(str, row)) for row in rows]
     return "\n".join((_VERSION, str(len(lines)), *lines, "")).encode()
 
@@ -40,7 +41,7 @@ class OffsetCheckpoint:
         self.path = path
 
     def read(self) -> dict[TopicPartition, int]:
-        """Raises `CorruptLog`. A missing file has no entries."""
+        """Return the offsets by partition; a missing file has none. Raises `CorruptLog`."""
         if not self._disk.exists(self.path):
             return {}
         rows = decode_checkpoint(self._disk.read_file(self.path), self.path)
@@ -50,6 +51,6 @@ class OffsetCheckpoint:
             raise CorruptLog(f"{self.path} has a line that is not a topic, a partition and an offset") from error
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Durable when it returns."""
+        """Write the offsets, durably, in the place of all that the file has. Raises `FileError`."""
         rows = [(at.topic, at.partition, offset) for at, offset in sorted(offsets.items())]
         self._disk.replace_file(self.path, encode_checkpoint(rows))

@@ -9,6 +9,8 @@ from .errors import DirectoryLocked, DiskFailed, FileError
 
 
 class ReadOnlyDisk(OsDisk):
+    """The real disk, of which every call that would write raises `DiskFailed`."""
+
     def open(self, path: str, *, create: bool = False) -> OsDiskFile:
         if create:
             raise _refused("create", path)

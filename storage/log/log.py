@@ -73,7 +73,11 @@ class AppendOrigin(Enum):
 
 
 class AppendResult(NamedTuple):
-    """`log_append_time_ms` is -1 unless the topic uses it. A duplicate has the offsets of the first append."""
+    """The offsets that an append was given, and the size of its batch.
+
+    log_append_time_ms: -1 unless the topic uses it. is_duplicate: an idempotent producer has sent the batch before, and
+    the offsets are those of then.
+    """
 
     first_offset: int
     last_offset: int
@@ -84,7 +88,7 @@ class AppendResult(NamedTuple):
 
 
 class Log(LogState):
-    """Made by `Log.open`."""
+    """The log of one partition in its directory. Made by `open`; one process and one caller at a time may have it."""
 
     def __init__(
         self,
@@ -474,7 +478,7 @@ class Log(LogState):
                 unverified.check.accept()
 
     def aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
-        """Those that have records between the two offsets, and perhaps others beside them.
+        """Return the aborted transactions that have records between two offsets, and perhaps others beside them.
 
         A reader of committed records hides what they wrote. The indexes of the segments (`.txnindex`) tell.
         """
@@ -500,11 +504,11 @@ class Log(LogState):
         return TimestampSearch(self, self._segments, budget).first_of_latest()
 
     def find_offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """All steps of `offset_for_timestamp_steps` at once."""
+        """Return the first record with this timestamp (ms) or a later one; None where there is none."""
         return run_steps(self.offset_for_timestamp_steps(timestamp, CheckBudget()))
 
     def find_offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """All steps of `offset_of_max_timestamp_steps` at once."""
+        """Return the first record that has the largest timestamp of all; None in an empty log."""
         return run_steps(self.offset_of_max_timestamp_steps(CheckBudget()))
 
     # Truncation
@@ -533,7 +537,7 @@ class Log(LogState):
         return truncation
 
     def truncate_to(self, offset: int) -> None:
-        """All steps of `begin_truncation` at once: for a thread, and for logs that nobody else has."""
+        """Take the records at `offset` and behind it off the log, at once. Raises `FileError`."""
         truncation = self.begin_truncation(offset)
         if truncation is not None:
             truncation.run()
@@ -593,7 +597,7 @@ class Log(LogState):
         self._segments.move_to(directory)
 
     def increment_log_start_offset(self, offset: int) -> None:
-        """Records before `offset` are not there any more; their files go with retention."""
+        """Let the log begin at `offset`: records before it are not read any more, and their files go with retention."""
         if self.log_start_offset < offset <= self.log_end_offset:
             self.log_start_offset = offset
             self._epochs.truncate_from_start(offset)

@@ -36,6 +36,7 @@ class LogSlice:
     size: int
 
     def read(self) -> bytes:
+        """Read the bytes, which may wait for the disk. Raises `FileError`."""
         return self.file.read_at(self.position, self.size)
 
 

@@ -14,7 +14,6 @@ from pykbroker.server.network.handlers import Handler
 from pykbroker.server.node.handlers import HANDLERS
 
 
-
 def parts() -> dict[str, str]:
     """Return each table by its name in the page."""
     return {"APIs": "\n".join(_served()), "APIs that are not served": "\n".join(_not_served())}

@@ -18,24 +18,26 @@ MADE: Final = "<!-- Made of the code by `make reference`; changes are lost. -->"
 TITLES: Final = {"broker": "Keys of a node", "topic": "Keys of a topic", "group": "Keys of a group"}
 _INTRODUCTIONS: Final = {
     "broker": """
-What stands in `server.properties` of a broker or controller, in `--override KEY=VALUE`, or in `KAFKA_…` variables of a
-container. [configuration-reference.md](../configuration-reference.md) says how to read an entry, and has all keys by name.
+What stands in `server.properties` of a broker or controller, in `--override KEY=VALUE`, or in `KAFKA_…` variables of
+a container. [configuration-reference.md](../configuration-reference.md) says how to read an entry, and has all keys
+by name.
 
-**Keys of one listener.** Those of TLS and SASL, `max.connections` and `max.connection.creation.rate` may be given for one
-listener, with its name in lower case: `listener.name.internal.ssl.client.auth=required`. A key of SASL may be given for one
-mechanism of it: `listener.name.internal.scram-sha-256.sasl.jaas.config`. A key that protects, for a listener that nobody has,
-ends the start.
+**Keys of one listener.** Those of TLS and SASL, `max.connections` and `max.connection.creation.rate` may be given for
+one listener, with its name in lower case: `listener.name.internal.ssl.client.auth=required`. A key of SASL may be
+given for one mechanism of it: `listener.name.internal.scram-sha-256.sasl.jaas.config`. A key that protects, for a
+listener that nobody has, ends the start.
 
-**Keys of the console's connections.** `console.client.` and a key of [clients](clients.md) is what the console connects to its
-broker with, such as `console.client.ssl.truststore.location`.
+**Keys of the console's connections.** `console.client.` and a key of [clients](clients.md) is what the console
+connects to its broker with, such as `console.client.ssl.truststore.location`.
 """,
     "topic": """
-What `pykbroker topics create --config KEY=VALUE` and `pykbroker configs alter topic NAME --set KEY=VALUE` take. A topic without
-a key has the value of the broker's key, as the broker has it then; where several are named, the first that is set counts.
+What `pykbroker topics create --config KEY=VALUE` and `pykbroker configs alter topic NAME --set KEY=VALUE` take. A
+topic without a key has the value of the broker's key, as the broker has it then; where several are named, the first
+that is set counts.
 """,
     "group": """
-What `pykbroker configs alter group NAME --set KEY=VALUE` takes, for groups of the consumer protocol (KIP-848). A group without a
-key has the value of the broker's key, whose `group.consumer.min.…` and `.max.…` are its bounds.
+What `pykbroker configs alter group NAME --set KEY=VALUE` takes, for groups of the consumer protocol (KIP-848). A
+group without a key has the value of the broker's key, whose `group.consumer.min.…` and `.max.…` are its bounds.
 """,
 }
 
@@ -112,8 +114,8 @@ def _table(entries: Iterable[Entry]) -> Iterator[str]:
 
 _READING: Final = """
 Every key that pykbroker knows: the keys of Apache Kafka 4.3, by Kafka's names, and a few of its own.
-[configuration.md](configuration.md) says where keys are set and which value wins. A running broker tells the same of the keys
-that it has, with the place where each was set:
+[configuration.md](configuration.md) says where keys are set and which value wins. A running broker tells the same of
+the keys that it has, with the place where each was set:
 
 <!-- first: pykbroker start --ephemeral -->
 
@@ -126,21 +128,22 @@ pykbroker configs describe broker 1 --all --explain | grep -A 1 ' num.partitions
     How many partitions a topic has whose creator does not say.
 ```
 
-An entry has the **type** by Kafka's name of it, what is **valid**, and the **default**. A `list` has commas between its values, a
-`boolean` is `true` or `false`. A key that is *read-only* counts from the next start on. Others change at run time by `pykbroker
-configs alter broker`: those of *one broker* with its id (`alter broker 1`), those of *all* also with `--default`. **Here**
-stands what is not as in Apache Kafka."""
+An entry has the **type** by Kafka's name of it, what is **valid**, and the **default**. A `list` has commas between
+its values, a `boolean` is `true` or `false`. A key that is *read-only* counts from the next start on. Others change
+at run time by `pykbroker configs alter broker`: those of *one broker* with its id (`alter broker 1`), those of *all*
+also with `--default`. **Here** stands what is not as in Apache Kafka."""
 _OTHER_PAGES: Final = """| [Environment variables of a container](reference/variables.md) | |
 | [Properties of commands, `--command-config`](reference/clients.md) | |"""
 _DEFAULTS: Final = """
-Where Kafka has no default, the key must be given there. Some keys have Kafka's default in descriptions and do something else
-where they are not given; their entries say so: `controller.quorum.append.linger.ms`, `queued.max.request.bytes`,
-`socket.receive.buffer.bytes`, `socket.send.buffer.bytes`. `start --dev` has [defaults of its own](development.md)."""
+Where Kafka has no default, the key must be given there. Some keys have Kafka's default in descriptions and do
+something else where they are not given; their entries say so: `controller.quorum.append.linger.ms`,
+`queued.max.request.bytes`, `socket.receive.buffer.bytes`, `socket.send.buffer.bytes`. `start --dev` has [defaults of
+its own](development.md)."""
 _ENDING: Final = """
-Kafka guards something by these keys, and pykbroker does not serve them. Where one is set to a value that would protect, the
-start ends with a line that names it, since the broker would be open where it is meant to be closed."""
+Kafka guards something by these keys, and pykbroker does not serve them. Where one is set to a value that would
+protect, the start ends with a line that names it, since the broker would be open where it is meant to be closed."""
 _VAIN: Final = """
 Kafka acts on a change of these at run time. Here a change is kept and described, and nothing acts on it."""
 _WITHOUT_EFFECT: Final = """
-These may be set, and change nothing: what they are about is not there, or works in another way. A start says which of them
-it was given."""
+These may be set, and change nothing: what they are about is not there, or works in another way. A start says which of
+them it was given."""

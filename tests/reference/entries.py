@@ -140,10 +140,12 @@ def _entry(kind: Kind, key: ConfigKey) -> Entry:
     assert text is not None, f"{name} has no text: pykbroker.config.texts"
     is_known = kind == "broker" and name in node_keys()
     default = BrokerConfig({}).text(name) if is_known else key.default
-    return Entry(kind, key, default, text, kafka_keys(kind).get(name), _synonyms(kind, name), tuple(_remarks(kind, key)))
+    return Entry(
+        kind, key, default, text, kafka_keys(kind).get(name), _synonyms(kind, name), tuple(_remarks(kind, key))
+    )
 
 
-def _synonyms(kind: Kind, name: str) -> tuple[Place, ...]:
+def _synonyms(kind: str, name: str) -> tuple[Place, ...]:
     match kind:
         case "topic":
             return tuple(("broker.md", each) for each in BROKER_SYNONYMS.get(name, ()))

@@ -1,4 +1,4 @@
-"""What a key does otherwise than in Apache Kafka, where neither its type nor its default nor a table of the code says it.
+"""What a key does otherwise than in Apache Kafka, where neither its type, its default nor a table of the code says it.
 
 `docs/not-yet.md` says the same at more length. A remark belongs to a key that is there; a test looks.
 """
@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from pykbroker.config.texts import Kind
+
 _OF_BROKERS: Final = {
-    "advertised.listeners": "`auto` in place of a host is an extension ([finding-the-broker.md](../finding-the-broker.md)).",
-    "authorizer.class.name": "Other authorizers than `org.apache.kafka.metadata.authorizer.StandardAuthorizer` end the start.",
+    "advertised.listeners": "`auto` in place of a host is an extension "
+    "([finding-the-broker.md](../finding-the-broker.md)).",
+    "authorizer.class.name": "Other authorizers than `org.apache.kafka.metadata.authorizer.StandardAuthorizer` end "
+    "the start.",
     "connections.max.reauth.ms": "The key changes at run time where it is given for a listener.",
     "console.listener": "What is there: [console.md](../console.md).",
     "controller.listener.names": "Kafka has no default.",
@@ -26,10 +30,10 @@ _OF_BROKERS: Final = {
     "process.roles": "Kafka has no default.",
     "queued.max.request.bytes": "Where the key is not given the bound is 64 MiB; Kafka has none.",
     "replica.selector.class": "Kafka's own two classes are known, by their names.",
-    "sasl.enabled.mechanisms": "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are served; GSSAPI ends the start of a "
-    "node whose listener has SASL.",
-    "sasl.jaas.config": "The key is read for one mechanism of one listener (`listener.name.NAME.MECHANISM.sasl.jaas.config`), "
-    "and changes at run time there.",
+    "sasl.enabled.mechanisms": "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are served; GSSAPI ends the start "
+    "of a node whose listener has SASL.",
+    "sasl.jaas.config": "The key is read for one mechanism of one listener "
+    "(`listener.name.NAME.MECHANISM.sasl.jaas.config`), and changes at run time there.",
     "sasl.oauthbearer.jwt.retriever.class": "Classes of one's own, and Kafka's for assertions, end the start.",
     "sasl.oauthbearer.jwt.validator.class": "Classes of one's own end the start.",
     "socket.receive.buffer.bytes": "Where the key is not given the operating system decides.",
@@ -42,8 +46,12 @@ _OF_BROKERS: Final = {
 _OF_TOPICS: Final = {
     "remote.storage.enable": "`true` is refused: there is no tiered storage.",
 }
-OF_KIND: Final = {"broker": _OF_BROKERS, "topic": _OF_TOPICS}
+OF_KIND: Final[dict[Kind, dict[str, str]]] = {"broker": _OF_BROKERS, "topic": _OF_TOPICS}
 
-AT_THE_NEXT_START: Final = "A change at run time counts from the next start on, and for one listener (`listener.name.NAME.…`)."
+AT_THE_NEXT_START: Final = (
+    "A change at run time counts from the next start on, and for one listener (`listener.name.NAME.…`)."
+)
 """Of the keys of TLS that are no stores."""
-STORES: Final = "At run time the key is changed for one listener (`listener.name.NAME.…`), which goes on with the new store."
+STORES: Final = (
+    "At run time the key is changed for one listener (`listener.name.NAME.…`), which goes on with the new store."
+)

@@ -36,9 +36,15 @@ SECTIONS: Final = (
         r"|socket\..*|max\.connection.*|connections\.max\.idle\.ms|connection\.failed\..*|queued\..*|num\.(io|network)\.threads"
         r"|background\.threads|request\.timeout\.ms",
     ),
-    Section("Controllers", "The quorum of controllers, and the metadata log.", r"controller\.(?!quota).*|(internal\.)?metadata\..*"),
+    Section(
+        "Controllers",
+        "The quorum of controllers, and the metadata log.",
+        r"controller\.(?!quota).*|(internal\.)?metadata\..*",
+    ),
     Section("TLS", "Of all listeners, or of one.", r"ssl\..*"),
-    Section("SASL and tokens", "Log-ins, and delegation tokens.", r"sasl\..*|connections\.max\.reauth\.ms|delegation\..*"),
+    Section(
+        "SASL and tokens", "Log-ins, and delegation tokens.", r"sasl\..*|connections\.max\.reauth\.ms|delegation\..*"
+    ),
     Section(
         "Rights and policies",
         "Who may do what, and code of one's own that decides.",
@@ -63,7 +69,9 @@ SECTIONS: Final = (
     ),
     Section("Fetches", "What consumers are answered.", r"fetch\..*|max\.incremental.*"),
     Section("Groups and offsets", "Consumer groups of both protocols.", r"group\..*|offset.*"),
-    Section("Transactions and producers", "Idempotence, transactions.", r"transaction.*|producer\..*|add\.partitions.*"),
+    Section(
+        "Transactions and producers", "Idempotence, transactions.", r"transaction.*|producer\..*|add\.partitions.*"
+    ),
     Section("Quotas", "Windows in which clients are measured.", r"(controller\.|client\.)?quota\..*"),
     Section("Metrics and telemetry", "Kafka's reporters.", r"metrics?\..*|kafka\.metrics.*|telemetry\..*"),
     Section("What is unstable", "APIs and features that are not released.", r"unstable\..*"),

@@ -17,8 +17,9 @@ OF_BOTH: Final = {
     "KAFKA_KRAFT_CLUSTER_ID": "The same, by Bitnami's name.",
     LOG_LEVEL: "The level of the log, in log4j's words.",
     LOGGERS: "Levels of single loggers, as `pykbroker.raft=DEBUG,…`; Kafka's loggers mean nothing.",
-    "KAFKA_OPTS": "`-Djava.security.auth.login.config=FILE` names a JAAS file, and `-Dorg.apache.kafka.sasl.oauthbearer."
-    "allowed.urls=…` the addresses that may be asked for tokens; other options of Java mean nothing.",
+    "KAFKA_OPTS": "`-Djava.security.auth.login.config=FILE` names a JAAS file, and "
+    "`-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=…` the addresses that may be asked for tokens; other options of "
+    "Java mean nothing.",
     "KAFKA_SSL_KEYSTORE_FILENAME": "The name of a file in `/etc/kafka/secrets`, for `ssl.keystore.location`.",
     "KAFKA_SSL_TRUSTSTORE_FILENAME": "The same for `ssl.truststore.location`.",
     "KAFKA_SSL_KEY_CREDENTIALS": "The name of a file there that has `ssl.key.password`.",
@@ -42,14 +43,15 @@ OF_BITNAMI: Final = {
     "KAFKA_MOUNTED_CONF_DIR": "Where mounted files are, in place of `/bitnami/kafka/config`.",
     "KAFKA_NODE_ID_COMMAND": "A shell command that prints `node.id`.",
     "KAFKA_SEGMENT_BYTES": "Another name for `KAFKA_LOG_SEGMENT_BYTES`.",
-    "KAFKA_TLS_CLIENT_AUTH": "`required` (the default), `requested` or `none`; `KAFKA_TLS_NAME_CLIENT_AUTH` for one listener.",
+    "KAFKA_TLS_CLIENT_AUTH": "`required` (the default), `requested` or `none`; `KAFKA_TLS_NAME_CLIENT_AUTH` for one "
+    "listener.",
     "KAFKA_TLS_TRUSTSTORE_FILE": "The file of the trust store, in place of the one in the directory of certificates.",
     "KAFKA_TLS_TYPE": "`JKS` (the default) or `PEM`.",
 }
 _SAID_NOTHING_OF: Final = ("ALLOW_PLAINTEXT_LISTENER", "BITNAMI_DEBUG", "KAFKA_SKIP_KRAFT_STORAGE_INIT")
 OF_THE_PROGRAM: Final = {
-    "KAFKA_OPTS": "Read by nodes and commands outside of a container, too: the JAAS file, and the addresses that may be "
-    "asked for tokens ([security.md](../security.md)).",
+    "KAFKA_OPTS": "Read by nodes and commands outside of a container, too: the JAAS file, and the addresses that may "
+    "be asked for tokens ([security.md](../security.md)).",
     "NO_COLOR": "No colours, whatever the terminal.",
     "PYKBROKER_CTL": "`HOST:PORT` of a broker's control, for `ctl`, `why` and `doctor` ([control.md](../control.md)).",
     "PYKBROKER_LOOP_BOUND_MS": "From how long on a step of the event loop is told in the log.",
@@ -92,10 +94,10 @@ _INTRODUCTION: Final = """# Environment variables
 
 `pykbroker container` and the image read them; [container.md](../container.md) says what wins, and where files are.
 
-`KAFKA_` and a [key of a node](broker.md) in upper case, with `_` for a dot, `__` for an underscore and `___` for a hyphen, sets
-that key: `KAFKA_NUM_PARTITIONS`. `KAFKA_CFG_NUM_PARTITIONS`, Bitnami's form, is the same. With `_FILE` behind it a variable
-names a file that has the value, as secrets are mounted. Each key's entry has its variable. A variable that becomes a key which
-nobody knows is ignored, with a line in the log that says which one may be meant."""
+`KAFKA_` and a [key of a node](broker.md) in upper case, with `_` for a dot, `__` for an underscore and `___` for a
+hyphen, sets that key: `KAFKA_NUM_PARTITIONS`. `KAFKA_CFG_NUM_PARTITIONS`, Bitnami's form, is the same. With `_FILE`
+behind it a variable names a file that has the value, as secrets are mounted. Each key's entry has its variable. A
+variable that becomes a key which nobody knows is ignored, with a line in the log that says which one may be meant."""
 _WITHOUT_MEANING: Final = """## Without a meaning here
 
 Variables of Java, of clients, and of former releases. One line of the log names those that are set; so it does for
