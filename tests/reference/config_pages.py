@@ -12,7 +12,7 @@ from .entries import Entry, entries_of
 from .sections import by_section
 from .words import anchor, code, default_of
 
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+KINDS: Final[tuple[Kind, ...]] = tuple(sorted(get_args(Kind), key=lambda kind: kind != "broker"))
 MADE: Final = "<!-- Made of the code by `make reference`; changes are lost. -->"
 
 TITLES: Final = {"broker": "Keys of a node", "topic": "Keys of a topic", "group": "Keys of a group"}
@@ -60,9 +60,9 @@ def _in_sections(entries: Sequence[Entry]) -> Iterator[str]:
     entry_of = {each.name: each for each in entries}
     sections = by_section(entry_of)
     for section in sections:
-        yield f"- [{section.title}](#{anchor(section.title)})" + (f": {section.text}" if section.text else "")
+        yield f"- [{section.title}](#{anchor(section.title)}): {len(sections[section])} keys"
     for section, names in sections.items():
-        yield from ("", f"## {section.title}", "")
+        yield from ("", f"## {section.title}", "", *([section.text, ""] if section.text else []))
         for name in names:
             yield from entry_of[name].lines()
 

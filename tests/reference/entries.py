@@ -18,7 +18,18 @@ from pykbroker.metadata.configs import SSL_STORES
 
 from . import remarks
 from .kafka_keys import KafkaKey, kafka_keys
-from .words import CHANGES, REFUSED_AT_RUN_TIME, anchor, code, default_of, listed, valid_of
+from .words import (
+    CHANGES,
+    OF_A_STORE,
+    OF_OTHER_TLS,
+    OF_THE_FILE,
+    REFUSED_AT_RUN_TIME,
+    anchor,
+    code,
+    default_of,
+    listed,
+    valid_of,
+)
 
 Place = tuple[str, str]
 """A page of the reference, and a key on it."""
@@ -50,7 +61,7 @@ class Entry:
     text: str
     of_kafka: KafkaKey | None
     synonyms: tuple[Place, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remark: str | None = None
 
     @property
     def name(self) -> str:
@@ -77,8 +88,13 @@ class Entry:
         """When a new value counts."""
         if not self.is_of_broker:
             return "changes at run time"
-        is_dynamic = not self.key.read_only
-        return REFUSED_AT_RUN_TIME if is_dynamic and self._is_refused_at_run_time else CHANGES[self.key.update]
+        if self.key.read_only:
+            return CHANGES[self.key.update]
+        if is_of_the_file_alone(self.name):
+            return OF_THE_FILE
+        if self.name.startswith("ssl."):
+            return OF_A_STORE if self.name.startswith(SSL_STORES) else OF_OTHER_TLS
+        return REFUSED_AT_RUN_TIME if self._is_refused_at_run_time else CHANGES[self.key.update]
 
     @property
     def _is_refused_at_run_time(self) -> bool:
@@ -96,7 +112,9 @@ class Entry:
             yield f"- in a container: {code(variable_of(self.name))}"
         if self.synonyms:
             yield f"- {self._synonyms()}"
-        differences = [*self.remarks, *self._of_kafka()]
+        if self._is_undocumented:
+            yield f"- {'of Kafka 4.4' if self.name in _OF_KAFKA_44 else 'of Kafka, which does not document it'}"
+        differences = [*filter(None, [self.remark]), *self._of_kafka()]
         if differences:
             yield f"- **Here**: {' '.join(differences)}"
         yield ""
@@ -106,13 +124,17 @@ class Entry:
         where = "the default of" if self.is_of_broker else "the broker's key:"
         return f"{where} {listed(links, 'and' if self.is_of_broker else 'then')}"
 
+    @property
+    def _is_undocumented(self) -> bool:
+        is_kafkas = self.is_of_broker and self.name not in own_keys() and self.key not in OF_THE_AUTHORIZER
+        return is_kafkas and self.of_kafka is None
+
     def _of_kafka(self) -> Iterator[str]:
         if self.of_kafka is None:
-            if self.is_of_broker and self.name not in own_keys() and self.key not in OF_THE_AUTHORIZER:
-                yield "Of Kafka 4.4." if self.name in _OF_KAFKA_44 else "Kafka has the key and does not document it."
             return
         if self.has_other_default:
-            yield f"Kafka's default is {code(self.of_kafka.default or 'null')}."
+            of_kafka = self.of_kafka.default
+            yield "Kafka has no default." if of_kafka is None else f"Kafka's default is {code(of_kafka)}."
         if self.is_of_broker and self.key.read_only and self.of_kafka.update != "read-only":
             yield f"In Kafka the key changes at run time ({self.of_kafka.update})."
 
@@ -140,9 +162,8 @@ def _entry(kind: Kind, key: ConfigKey) -> Entry:
     assert text is not None, f"{name} has no text: pykbroker.config.texts"
     is_known = kind == "broker" and name in node_keys()
     default = BrokerConfig({}).text(name) if is_known else key.default
-    return Entry(
-        kind, key, default, text, kafka_keys(kind).get(name), _synonyms(kind, name), tuple(_remarks(kind, key))
-    )
+    remark = remarks.OF_KIND.get(kind, {}).get(name)
+    return Entry(kind, key, default, text, kafka_keys(kind).get(name), _synonyms(kind, name), remark)
 
 
 def _synonyms(kind: str, name: str) -> tuple[Place, ...]:
@@ -155,17 +176,3 @@ def _synonyms(kind: str, name: str) -> tuple[Place, ...]:
             of_topics = [("topic.md", each) for each, names in BROKER_SYNONYMS.items() if name in names]
             return (*of_topics, *(("group.md", each) for each in group_keys() if BROKER_KEY.format(each) == name))
     return ()
-
-
-def _remarks(kind: Kind, key: ConfigKey) -> Iterator[str]:
-    name = key.name
-    if name in remarks.OF_KIND.get(kind, {}):
-        yield remarks.OF_KIND[kind][name]
-    if kind != "broker":
-        return
-    if name.startswith(SSL_STORES):
-        yield remarks.STORES
-    elif name.startswith("ssl.") and not key.read_only:
-        yield remarks.AT_THE_NEXT_START
-    if is_of_the_file_alone(name):
-        yield "Kafka acts on a change at run time."

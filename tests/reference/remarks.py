@@ -15,8 +15,6 @@ _OF_BROKERS: Final = {
     "authorizer.class.name": "Other authorizers than `org.apache.kafka.metadata.authorizer.StandardAuthorizer` end "
     "the start.",
     "connections.max.reauth.ms": "The key changes at run time where it is given for a listener.",
-    "console.listener": "What is there: [console.md](../console.md).",
-    "controller.listener.names": "Kafka has no default.",
     "controller.quorum.append.linger.ms": "Where the key is not given nothing lingers (0).",
     "group.consumer.assignors": "Assignors of one's own are an error.",
     "group.coordinator.rebalance.protocols": "Share and streams groups are not served, whatever the list says.",
@@ -25,9 +23,6 @@ _OF_BROKERS: Final = {
     "log.dirs": "`pykbroker start` takes `./pykbroker-data` where neither this key nor `log.dir` is given.",
     "max.connections.per.ip.overrides": "A host without an address is told in a warning; Kafka does not start.",
     "metadata.max.idle.interval.ms": "No such record is written where no other node follows the log.",
-    "metrics.listener": "What is there: [metrics.md](../metrics.md).",
-    "node.id": "Kafka has no default.",
-    "process.roles": "Kafka has no default.",
     "queued.max.request.bytes": "Where the key is not given the bound is 64 MiB; Kafka has none.",
     "replica.selector.class": "Kafka's own two classes are known, by their names.",
     "sasl.enabled.mechanisms": "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are served; GSSAPI ends the start "
@@ -47,11 +42,3 @@ _OF_TOPICS: Final = {
     "remote.storage.enable": "`true` is refused: there is no tiered storage.",
 }
 OF_KIND: Final[dict[Kind, dict[str, str]]] = {"broker": _OF_BROKERS, "topic": _OF_TOPICS}
-
-AT_THE_NEXT_START: Final = (
-    "A change at run time counts from the next start on, and for one listener (`listener.name.NAME.…`)."
-)
-"""Of the keys of TLS that are no stores."""
-STORES: Final = (
-    "At run time the key is changed for one listener (`listener.name.NAME.…`), which goes on with the new store."
-)

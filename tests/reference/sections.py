@@ -18,7 +18,11 @@ class Section:
 
 
 SECTIONS: Final = (
-    Section("pykbroker's own", "Keys that Kafka does not have.", r"console\..*|metrics\.(listener|partitions\.max)"),
+    Section(
+        "pykbroker's own",
+        "Keys that Kafka does not have; [console.md](../console.md) and [metrics.md](../metrics.md) say more.",
+        r"console\..*|metrics\.(listener|partitions\.max)",
+    ),
     Section(
         "Shares, streams and tiers",
         "Share groups, streams groups and tiered storage, which are not served.",
@@ -41,13 +45,15 @@ SECTIONS: Final = (
         "The quorum of controllers, and the metadata log.",
         r"controller\.(?!quota).*|(internal\.)?metadata\..*",
     ),
-    Section("TLS", "Of all listeners, or of one.", r"ssl\..*"),
+    Section("TLS", "Of all listeners, or of one ([security.md](../security.md)).", r"ssl\..*"),
     Section(
-        "SASL and tokens", "Log-ins, and delegation tokens.", r"sasl\..*|connections\.max\.reauth\.ms|delegation\..*"
+        "SASL and tokens",
+        "Log-ins, and delegation tokens ([security.md](../security.md)).",
+        r"sasl\..*|connections\.max\.reauth\.ms|delegation\..*",
     ),
     Section(
         "Rights and policies",
-        "Who may do what, and code of one's own that decides.",
+        "Who may do what ([security.md](../security.md)), and code of one's own that decides.",
         r"authorizer\..*|super\.users|allow\.everyone.*|principal\..*|.*\.policy\.class\.name|security\.providers",
     ),
     Section(
