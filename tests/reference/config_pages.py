@@ -15,7 +15,12 @@ from .words import anchor, code, default_of
 KINDS: Final[tuple[Kind, ...]] = tuple(sorted(get_args(Kind), key=lambda kind: kind != "broker"))
 MADE: Final = "<!-- Made of the code by `make reference`; changes are lost. -->"
 
-TITLES: Final = {"broker": "Keys of a node", "topic": "Keys of a topic", "group": "Keys of a group"}
+TITLES: Final = {
+    "broker": "Keys of a node",
+    "topic": "Keys of a topic",
+    "group": "Keys of a group",
+    "client-metrics": "Keys of a subscription of client metrics",
+}
 _INTRODUCTIONS: Final = {
     "broker": """
 What stands in `server.properties` of a broker or controller, in `--override KEY=VALUE`, or in `KAFKA_…` variables of
@@ -38,6 +43,10 @@ that is set counts.
     "group": """
 What `pykbroker configs alter group NAME --set KEY=VALUE` takes, for groups of the consumer protocol (KIP-848). A
 group without a key has the value of the broker's key, whose `group.consumer.min.…` and `.max.…` are its bounds.
+""",
+    "client-metrics": """
+What `pykbroker configs alter client-metrics NAME --set KEY=VALUE` takes (KIP-714): which metrics clients push, how often,
+and which clients do.
 """,
 }
 

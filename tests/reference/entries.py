@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import pykbroker.config
 from pykbroker.config import BrokerConfig, ConfigKey, group_keys, node_keys, own_keys, topic_keys
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.group_keys import BROKER_KEY
@@ -140,13 +140,14 @@ class Entry:
 
 
 def keys_of(kind: Kind) -> dict[str, ConfigKey]:
-    """Return the keys of one kind. A new kind needs `pykbroker.config.NAME_keys`, and gets a page."""
+    """Return the keys of one kind. A new kind gets a page, whose keys are `pykbroker.config.NAME_keys.NAME_keys()`."""
     match kind:
         case "topic":
             return {**topic_keys(), **INTERNAL_TOPIC_KEYS}
         case "broker":
             return {**node_keys(), **{key.name: key for key in OF_THE_AUTHORIZER}}
-    keys: Callable[[], dict[str, ConfigKey]] = getattr(pykbroker.config, f"{kind.replace('-', '_')}_keys")
+    name = f"{kind.replace('-', '_')}_keys"
+    keys: Callable[[], dict[str, ConfigKey]] = getattr(importlib.import_module(f"pykbroker.config.{name}"), name)
     return keys()
 
 

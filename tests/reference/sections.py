@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from pykbroker.config import own_keys
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -21,7 +23,7 @@ SECTIONS: Final = (
     Section(
         "pykbroker's own",
         "Keys that Kafka does not have; [console.md](../console.md) and [metrics.md](../metrics.md) say more.",
-        r"console\..*|metrics\.(listener|partitions\.max)",
+        "|".join(map(re.escape, own_keys())),
     ),
     Section(
         "Shares, streams and tiers",
