@@ -14,7 +14,7 @@ from pykbroker.config.consumer_groups import BOUNDED, bound_keys
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
-from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
+from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects, unserved
 from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
@@ -115,6 +115,29 @@ def test_each_key_is_read_or_has_no_effect_or_protects(name: str) -> None:
         if holds
     ]
     assert len(found) == 1, f"{name}: {found}; see unserved_keys"
+
+
+ACTED_ON_AT_RUN_TIME = {
+    "connections": {"max.connection.creation.rate", "max.connections", "max.connections.per.ip"},
+    "hosts": {"max.connections.per.ip.overrides"},
+    "replicas": {"cordoned.log.dirs", "follower.replication.throttled.rate", "leader.replication.throttled.rate"},
+    "groups": {"group.consumer.assignment.interval.ms"},
+    "transactions": {"transaction.partition.verification.enable"},
+}
+"""Keys of a broker that are no defaults of topics and neither of TLS nor SASL, by the part that looks at the image."""
+
+
+def test_a_change_at_run_time_is_acted_on_or_said_to_be_in_vain() -> None:
+    of_topics = {name for names in BROKER_SYNONYMS.values() for name in names}
+    changed = {
+        name
+        for name, key in broker_keys().items()
+        if key.update in ("broker", "cluster") and not name.startswith(("ssl.", "sasl."))
+    }
+    served = {name for name in changed if not is_without_effect(name) and not protects(name)}
+    in_vain = {name for name in served if is_of_the_file_alone(name)}
+    assert served - of_topics - in_vain == set().union(*ACTED_ON_AT_RUN_TIME.values())
+    assert in_vain
 
 
 @pytest.mark.parametrize("name", topic_keys())

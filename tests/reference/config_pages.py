@@ -45,8 +45,8 @@ What `pykbroker configs alter group NAME --set KEY=VALUE` takes, for groups of t
 group without a key has the value of the broker's key, whose `group.consumer.min.…` and `.max.…` are its bounds.
 """,
     "client-metrics": """
-What `pykbroker configs alter client-metrics NAME --set KEY=VALUE` takes (KIP-714): which metrics clients push, how often,
-and which clients do.
+What `pykbroker configs alter client-metrics NAME --set KEY=VALUE` takes (KIP-714): which metrics clients push, how
+often, and which clients do.
 """,
 }
 
