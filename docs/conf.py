@@ -43,6 +43,11 @@ def leave_files_as_text(app: Sphinx, doctree: nodes.document) -> None:
             reference.replace_self(reference.children)
 
 
+def leave_out_aliases(app: Sphinx, what: str, name: str, subject: object, skip: bool, options: object) -> bool | None:
+    """Leave out fields of named tuples, of which Python says "Alias for field number 0"; the signature has them."""
+    return True if str(getattr(subject, "__doc__", "")).startswith("Alias for field number") else None
+
+
 def leave_out_maps(app: Sphinx, what: str, name: str, subject: object, options: object, lines: list[str]) -> None:
     """Docstrings of packages are for who reads the source."""
     if what == "module":
@@ -52,4 +57,5 @@ def leave_out_maps(app: Sphinx, what: str, name: str, subject: object, options: 
 def setup(app: Sphinx) -> None:
     app.add_lexer("console", BashLexer)  # without prompts, as they are copied
     app.connect("autodoc-process-docstring", leave_out_maps)
+    app.connect("autodoc-skip-member", leave_out_aliases)
     app.connect("doctree-read", leave_files_as_text)

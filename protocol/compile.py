@@ -31,7 +31,7 @@ def decode(
     *,
     objects_limit: int = OBJECTS_LIMIT,
 ) -> tuple[MessageT, int]:
-    """The message that begins at `offset`, and where it ends. What follows it is the caller's business.
+    """Return the message that begins at `offset` (in bytes), and where it ends. What follows is the caller's business.
 
     `records` fields are slices of `data`; everything else is copied out of it. objects_limit: how many elements of
     arrays may be made. Raises MalformedMessage, and UnsupportedVersion where the message does not have the version.
@@ -47,7 +47,10 @@ def decode(
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of a message whose records, if it has any, are in memory."""
+    """Return the bytes of a message whose records, if it has any, are in memory.
+
+    Raises UnsupportedVersion, and ValueError with the path of a value that the version has no room for.
+    """
     parts = encode_parts(message, version)
     in_memory = [part for part in parts if isinstance(part, bytes)]
     assert len(in_memory) == len(parts), f"{type(message).__name__} holds a RecordsRegion: use encode_parts"
@@ -55,7 +58,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
-    """The bytes of a message in order, with each RecordsRegion and each large part of EncodedStructs by itself."""
+    """Return the bytes of a message in order, with each RecordsRegion and large part of EncodedStructs by itself."""
     cls = type(message)
     encoder = cls.__schema__.encoders.get(version) or _encoder(cls, version)
     out: list[Any] = []

@@ -40,19 +40,22 @@ class RequestHeader(NamedTuple):
 
 @lru_cache(_KNOWN_VERSIONS)
 def request_header_version(api_key: int, api_version: int) -> int:
-    """Raises KeyError for an API key that Kafka does not have."""
+    """Return 2 for flexible versions, and else 1. Raises KeyError for an API key that Kafka does not have."""
     return 2 if request_type(api_key).__schema__.flexible.includes(api_version) else 1
 
 
 @lru_cache(_KNOWN_VERSIONS)
 def response_header_version(api_key: int, api_version: int) -> int:
+    """Return 1 for flexible versions, but for ApiVersions, and else 0. Raises KeyError for an unknown API key."""
     if api_key == ApiKey.API_VERSIONS:
         return 0
     return 1 if response_type(api_key).__schema__.flexible.includes(api_version) else 0
 
 
 def decode_request_header(frame: bytes | bytearray | memoryview) -> tuple[RequestHeader, int]:
-    """The header of a frame without its size, and where the body begins. Raises MalformedMessage.
+    """Return the header of a frame, which is given without its size, and where the body begins (in bytes).
+
+    Raises MalformedMessage.
 
     The version need not be one that the API has: a client may ask for ApiVersions in a version yet to come, and its
     header can still be read.
@@ -91,13 +94,16 @@ def _skip_tags(data: memoryview, position: int) -> int:
 
 
 def decode_response_header(frame: bytes | bytearray | memoryview, api_key: int, api_version: int) -> tuple[int, int]:
-    """The correlation id of a response's frame without its size, and where the body begins."""
+    """Return the correlation id of a response's frame, given without its size, and where the body begins (in bytes).
+
+    Raises MalformedMessage.
+    """
     header, body = compile.decode(headers.ResponseHeader, response_header_version(api_key, api_version), frame)
     return header.correlation_id, body
 
 
 def encode_request(request: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A whole frame, its size included."""
+    """Return a whole frame, its size included. Raises ValueError for a value that the version has no room for."""
     api_key = request.__schema__.api_key
     assert api_key is not None, f"{type(request).__name__} is not a request"
     header = headers.RequestHeader(
@@ -108,7 +114,7 @@ def encode_request(request: Message, version: int, correlation_id: int, client_i
 
 
 def encode_response(correlation_id: int, response: Message, version: int) -> list[bytes | RecordsRegion]:
-    """The parts of a whole frame, its size included; a RecordsRegion is left to the transport."""
+    """Return the parts of a whole frame, its size included; a RecordsRegion is left to the transport."""
     api_key = response.__schema__.api_key
     assert api_key is not None, f"{type(response).__name__} is not a response"
     no_tags = b"\0" if response_header_version(api_key, version) else b""
@@ -141,7 +147,7 @@ class FrameSplitter:
         return len(self._received)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """The frames that these bytes complete. Raises MalformedMessage for a size no frame may have."""
+        """Yield the frames that these bytes complete. Raises MalformedMessage for a size no frame may have."""
         self._received += data
         start = 0
         try:

@@ -34,6 +34,7 @@ class Versions(NamedTuple):
     high: int
 
     def includes(self, version: int) -> bool:
+        """Tell whether the version is in the range."""
         return self.low <= version <= self.high
 
     def __str__(self) -> str:

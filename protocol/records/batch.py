@@ -96,10 +96,12 @@ class RecordBatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
+        """The offset of the batch's last record, or of one that compaction has taken."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
+        """The offset behind the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -109,22 +111,27 @@ class RecordBatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
+        """Whose clock the timestamps are from."""
         return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_MASK else TimestampType.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
+        """Tell whether the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_MASK)
 
     @property
     def is_control(self) -> bool:
+        """Tell whether the batch holds markers or raft's control records, which no consumer is shown."""
         return bool(self.attributes & CONTROL_MASK)
 
     @property
     def has_delete_horizon(self) -> bool:
+        """Tell whether the base timestamp is the time from which on tombstones may go (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON_MASK)
 
     @property
     def has_producer_id(self) -> bool:
+        """Tell whether an idempotent producer or one with transactions wrote the batch."""
         return self.producer_id > NO_PRODUCER_ID
 
     @property
@@ -141,13 +148,14 @@ def decode_batch_header(data: Buffer, offset: int = 0) -> RecordBatchHeader:
 
 
 class RecordBatch(NamedTuple):
-    """One whole batch and its header."""
+    """One whole batch: its header, and all of its bytes, the header's included."""
 
     header: RecordBatchHeader
     data: memoryview
 
     @property
     def is_crc_valid(self) -> bool:
+        """Tell whether the checksum is that of the bytes."""
         return crc32c(self.data[ATTRIBUTES_OFFSET:]) == self.header.crc
 
     def ensure_valid(self) -> None:

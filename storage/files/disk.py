@@ -57,10 +57,12 @@ class DiskFile(Protocol):
         """The descriptor of a real file, for `sendfile`; None where there is none."""
         ...
 
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Return the length of the file in bytes."""
+        ...
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Fewer bytes than asked for only where the file ends."""
+        """Return `size` bytes from `position` on; fewer only where the file ends. Raises `DiskFailed`."""
         ...
 
     def read_cached(self, position: int, size: int) -> bytes | None:
@@ -73,7 +75,9 @@ class DiskFile(Protocol):
         """
         ...
 
-    def truncate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None:
+        """Cut the file off, so that it has `size` bytes."""
+        ...
 
     def preallocate(self, size: int) -> None:
         """Make an empty file so long, in zeros. While it is open, appends still go behind what
@@ -128,7 +132,7 @@ class Disk(Protocol):
     def is_directory(self, path: str) -> bool: ...
 
     def list_directory(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         ...
 
     def make_directory(self, path: str) -> None:
@@ -139,7 +143,9 @@ class Disk(Protocol):
         """Return when a file was written to last, by the wall clock; None on a disk that keeps no times."""
         ...
 
-    def read_file(self, path: str) -> bytes: ...
+    def read_file(self, path: str) -> bytes:
+        """Return the whole of a file. Raises `DiskFailed`."""
+        ...
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """The file has either its old or its new bytes, whenever a crash comes; durable at return with `sync`.
@@ -153,14 +159,16 @@ class Disk(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """One file; no error where there is none."""
+        """Remove one file; no error where there is none."""
         ...
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with everything in it; no error where there is none."""
         ...
 
-    def sync_directory(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable."""
+        ...
 
     def sync_volume(self, path: str) -> bool:
         """All files and names on the volume of the directory, whoever wrote them, are durable as they were at the call.
