@@ -4,7 +4,8 @@
 - `config_pages`: the configuration reference; `entries`: one key in it; `sections`: in which order; `words`: values and
   times in English; `remarks`: what differs from Apache Kafka and no table of the code says; `kafka_keys`: what Kafka
   documents.
-- `variables`: the environment variables of the container; `client_properties`: what commands take in a properties file.
+- `quotas`: the keys of quotas. `variables`: the environment variables of the container. `client_properties`: what
+  commands take in a properties file.
 - `api_tables`: APIs and their versions, for `docs/protocol.md`.
 
 What is said of a key to users of DescribeConfigs stands in `pykbroker.config.texts`, not here.

@@ -12,7 +12,7 @@ from pykbroker.client.from_properties import SECURITY_PROTOCOLS
 from pykbroker.client.group_consumer import HEARTBEAT_INTERVAL_MS
 from pykbroker.client.membership import SESSION_TIMEOUT_MS
 
-from .words import code, listed
+from .words import MADE, code, listed
 
 _PRODUCER: Final = ProducerSettings.from_properties({})
 OF_ALL: Final = {
@@ -50,7 +50,7 @@ OF_CONSUMERS: Final = {
 
 
 def page() -> str:
-    lines = ["<!-- Made of the code by `make reference`; changes are lost. -->", "", *_INTRODUCTION.splitlines()]
+    lines = [MADE, "", *_INTRODUCTION.splitlines()]
     lines += ["", "## Of every command", "", *_table(OF_ALL), *_FAMILIES.splitlines()]
     lines += ["", "## Of producers", "", "`produce` and `perf produce`, by `--command-property KEY=VALUE` as well.", ""]
     lines += [*_table(OF_PRODUCERS), "", "## Of consumers", "", "`consume` and `perf consume`, in the same way.", ""]

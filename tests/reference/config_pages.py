@@ -10,11 +10,9 @@ from pykbroker.config.unserved_keys import is_of_the_file_alone
 
 from .entries import Entry, entries_of
 from .sections import by_section
-from .words import anchor, code, default_of
+from .words import MADE, anchor, code, default_of
 
 KINDS: Final[tuple[Kind, ...]] = tuple(sorted(get_args(Kind), key=lambda kind: kind != "broker"))
-MADE: Final = "<!-- Made of the code by `make reference`; changes are lost. -->"
-
 TITLES: Final = {
     "broker": "Keys of a node",
     "topic": "Keys of a topic",
@@ -141,7 +139,8 @@ An entry has the **type** by Kafka's name of it, what is **valid**, and the **de
 its values, a `boolean` is `true` or `false`. A key that is *read-only* counts from the next start on. Others change
 at run time by `pykbroker configs alter broker`: those of *one broker* with its id (`alter broker 1`), those of *all*
 also with `--default`. **Here** stands what is not as in Apache Kafka."""
-_OTHER_PAGES: Final = """| [Environment variables of a container](reference/variables.md) | |
+_OTHER_PAGES: Final = """| [Keys of quotas](reference/quotas.md) | 5 |
+| [Environment variables of a container](reference/variables.md) | |
 | [Properties of commands, `--command-config`](reference/clients.md) | |"""
 _DEFAULTS: Final = """
 Where Kafka has no default, the key must be given there. Some keys have Kafka's default in descriptions and do

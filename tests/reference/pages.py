@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from . import api_tables, client_properties, variables
+from . import api_tables, client_properties, quotas, variables
 from .config_pages import KINDS, index_page, page_of_kind
 
 ROOT: Final = Path(__file__).parents[2]
@@ -19,6 +19,7 @@ def pages() -> dict[Path, str]:
         DOCS / "configuration-reference.md": index_page(),
         **{folder / f"{kind}.md": page_of_kind(kind) for kind in KINDS},
         folder / "variables.md": variables.page(),
+        folder / "quotas.md": quotas.page(),
         folder / "clients.md": client_properties.page(),
         DOCS / "protocol.md": with_parts((DOCS / "protocol.md").read_text(), api_tables.parts()),
     }

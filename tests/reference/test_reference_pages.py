@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pykbroker.config.texts import Kind, text_of
+from pykbroker.quotas.entities import IP_KEYS, USER_AND_CLIENT_KEYS
 from pykbroker.server.node.handlers import HANDLERS
 from pykbroker.server.quorum.forwarding import FORWARDABLE
 
@@ -18,6 +19,7 @@ from .config_pages import KINDS
 from .entries import Entry, entries_of
 from .kafka_keys import NOT_OFFERED, kafka_keys
 from .pages import DOCS, ROOT, stale_pages, with_parts
+from .quotas import MEANINGS
 from .sections import OTHERS, by_section
 from .variables import documented, special
 from .words import anchor, valid_of
@@ -129,6 +131,12 @@ def test_an_entry_says_when_a_key_counts_and_what_differs() -> None:
 )
 def test_what_a_key_allows_is_said_in_words(name: str, words: str) -> None:
     assert valid_of(entry(name).key) == words
+
+
+def test_every_key_of_quotas_is_documented() -> None:
+    page = (DOCS / "reference" / "quotas.md").read_text()
+    assert set(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == {*USER_AND_CLIENT_KEYS, *IP_KEYS} == set(MEANINGS)
+    assert f"(reference/quotas.md) | {len(MEANINGS)} |" in (DOCS / "configuration-reference.md").read_text()
 
 
 def test_every_variable_with_a_meaning_of_its_own_is_documented() -> None:

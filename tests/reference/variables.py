@@ -9,7 +9,7 @@ from pykbroker.container import apache, bitnami
 from pykbroker.container.log_levels import LOG_LEVEL, LOGGERS
 from pykbroker.container.names import WITHOUT_KEY, WITHOUT_MEANING
 
-from .words import code
+from .words import MADE, code
 
 OF_BOTH: Final = {
     "CLUSTER_ID": "The cluster for which an empty volume is formatted; a formatted one keeps its id.",
@@ -72,7 +72,7 @@ def special() -> set[str]:
 
 
 def page() -> str:
-    lines = ["<!-- Made of the code by `make reference`; changes are lost. -->", "", *_INTRODUCTION.splitlines()]
+    lines = [MADE, "", *_INTRODUCTION.splitlines()]
     lines += ["", "## Of both images", "", *_table(OF_BOTH), "", "## Of Bitnami's image", "", *_table(OF_BITNAMI)]
     lines += ["", *_WITHOUT_MEANING.splitlines(), "", *(f"- {code(each)}" for each in sorted(WITHOUT_MEANING))]
     silent = ", ".join(code(each) for each in sorted({*_SAID_NOTHING_OF, *WITHOUT_KEY}))

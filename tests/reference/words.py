@@ -7,6 +7,9 @@ from typing import Final
 
 from pykbroker.config import ConfigKey
 
+MADE: Final = "<!-- Made of the code by `make reference`; changes are lost. -->"
+"""The first line of a page."""
+
 CHANGES: Final = {
     "static": "read-only: counts from the next start on",
     "broker": "changes at run time, of one broker (per-broker)",
