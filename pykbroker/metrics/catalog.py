@@ -42,6 +42,7 @@ _TOPIC: Final = ("topic",)
 _PARTITION: Final = ("topic", "partition")
 _REQUEST: Final = ("request",)
 _LISTENER: Final = ("listener",)
+_DIRECTORY: Final = ("log_directory",)
 
 
 def _counter(name: str, labels: tuple[str, ...], mbean: str, meaning: str) -> Metric:
@@ -175,6 +176,16 @@ def _of_logs() -> list[Metric]:
             "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
             "Log directories that cannot be used",
         ),
+        _gauge(
+            "kafka_log_logmanager_logdirectoryoffline",
+            _DIRECTORY,
+            "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=…",
+            "1 for a log directory that cannot be used",
+        ),
+        _gauge(
+            "pykbroker_log_directory_full", _DIRECTORY, "", "1 for a log directory that takes no writes, as in /readyz"
+        ),
+        _gauge("pykbroker_log_directory_usable_bytes", _DIRECTORY, "", "Bytes that may still be written to its volume"),
     ]
 
 

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 
+import click
 import pytest
 
 from pykbroker.cli import progress as bars
@@ -67,7 +68,7 @@ def test_what_goes_to_a_file_meanwhile_stays_out_of_the_terminal(monkeypatch: py
     monkeypatch.setattr(sys, "stdout", file)
     with progress("Reading", 2) as advance:
         assert shown(terminal, "0/2")
-        print("a record")
+        click.echo("a record")
         advance()
     assert file.getvalue() == "a record\n"
 
