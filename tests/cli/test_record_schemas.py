@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -317,3 +318,19 @@ def test_proto_files_go_with_lines(call: Call, run: Call, topic: str, proto: Pat
     schema = ["--value-schema", str(proto)]
     assert run(f"produce --topic {topic}", *schema, stdin=b'{"price": {"cents": "7"}}\n').code == 0
     assert run(f"consume --topic {topic} -e", *schema).lines[0] == '{"price":{"cents":"7"}}'
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "array", "items": ["null", "int"]}, {"type": "map", "values": "int"}, "string"]
+)
+@pytest.mark.parametrize("count", [b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f\2"])
+def test_a_length_beyond_the_data_takes_no_memory(tmp_path: Path, schema: object, count: bytes) -> None:
+    path = tmp_path / "x.avsc"
+    path.write_text(json.dumps(schema))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidLine, match="not Avro of this schema: "):
+            codec(path).document(count + b"\2" * 1_000)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""How often metadata could not be taken: Kafka's `metadata-load-error-count` and `metadata-apply-error-count`."""
+"""Counts of metadata that could not be taken: Kafka's `metadata-load-error-count` and `metadata-apply-error-count`."""
 
 from __future__ import annotations
 
