@@ -23,16 +23,17 @@ def bounded_search(expression: Any) -> Callable[[object, int], Any]:
 
     expression: compiled by jmespath.
     """
-    from jmespath.visitor import TreeInterpreter
+    from jmespath.functions import Functions  # type: ignore[import-untyped]
+    from jmespath.visitor import TreeInterpreter  # type: ignore[import-untyped]
 
     account = _Account()
 
-    class Interpreter(TreeInterpreter):  # type: ignore[misc] - jmespath has no types
+    class Interpreter(TreeInterpreter):  # type: ignore[misc]
         """Charges for each step, and before something works on values as a whole."""
 
         def __init__(self) -> None:
             super().__init__()
-            self._functions = _Functions(self._functions, account)
+            self._functions = _Functions(Functions(), account)
             self.COMPARATOR_FUNC = {
                 name: _charged(compare, account) for name, compare in TreeInterpreter.COMPARATOR_FUNC.items()
             }
@@ -58,7 +59,7 @@ _CONTAINERS: Final = frozenset((list, dict))
 
 
 class _Account:
-    """What is left to be spent on one document."""
+    """An account of what may still be spent on one document."""
 
     def __init__(self) -> None:
         self._most = self._left = 0
