@@ -8,7 +8,7 @@ it, and each step costs; what a record costs has a bound. jmespath offers none, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 _CHARACTERS: Final = 16
 """Of a string, for one more unit of weight."""
@@ -31,12 +31,13 @@ def bounded_search(expression: Any) -> Callable[[object, int], Any]:
     class Interpreter(TreeInterpreter):  # type: ignore[misc]
         """Charges for each step, and before something works on values as a whole."""
 
+        COMPARATOR_FUNC: ClassVar[Any] = {
+            name: _charged(compare, account) for name, compare in TreeInterpreter.COMPARATOR_FUNC.items()
+        }
+
         def __init__(self) -> None:
             super().__init__()
             self._functions = _Functions(Functions(), account)
-            self.COMPARATOR_FUNC = {
-                name: _charged(compare, account) for name, compare in TreeInterpreter.COMPARATOR_FUNC.items()
-            }
 
         def visit(self, node: Any, *arguments: Any, **more: Any) -> Any:
             account.charge(1)

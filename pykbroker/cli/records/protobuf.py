@@ -85,11 +85,12 @@ def protobuf_codec(
     message_factory = imported("google.protobuf.message_factory", extra="protobuf", needed_by=needed_by)
     decode_error = imported("google.protobuf.message", extra="protobuf", needed_by=needed_by).DecodeError
     pool = descriptor_pool.DescriptorPool()
+    names: list[str] = []
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file
         for file in files:
             pool.Add(file)
-        names = _names(files[-1]) if files else []  # protoc puts a file behind those that it imports
+        names += _names(files[-1]) if files else []  # protoc puts a file behind those that it imports
         message = message or message_name(path, names, flag)
         message_class = message_factory.GetMessageClass(pool.FindMessageTypeByName(message))
     except KeyError:
