@@ -51,7 +51,7 @@ class FullDirectories:
         """A write in the directory was possible."""
         refused_ms = self._refused_ms.get(path)
         if refused_ms is not None and self._clock.monotonic_ms() - refused_ms >= _QUIET_MS:
-            del self._refused_ms[path]
+            del self._refused_ms[path], self._reasons[path]
             self._log.warning("log directory %s has room again", path)
 
     def refused_last(self) -> Mapping[str, Refused]:
