@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from compat_tests.brokers import pykbroker_command
 
-from .console_broker import ConsoleBroker, ask
+from .console_broker import USERS, ConsoleBroker, ask
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -172,3 +174,20 @@ def test_what_a_script_of_ours_sends_is_json(console: ConsoleBroker) -> None:
         "user": None,
         "is_read_only": False,
     }
+
+
+def test_wrong_passwords_from_one_address_close_the_log_in_there_alone(console_with_users: ConsoleBroker) -> None:
+    def log_in(source: str, password: str) -> int:
+        address = urlsplit(console_with_users.url)
+        assert address.hostname is not None
+        connection = http.client.HTTPConnection(address.hostname, address.port, 60, source_address=(source, 0))
+        headers = {"Content-Type": "application/json", "X-Console-Request": "1", "Origin": console_with_users.url}
+        try:
+            connection.request("POST", "/api/session", json.dumps({"user": "alice", "password": password}), headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    assert [log_in("127.0.0.3", "guessed") for _ in range(6)] == [401] * 5 + [429]
+    assert log_in("127.0.0.3", USERS["alice"]) == 429
+    assert log_in("127.0.0.1", USERS["alice"]) == 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,7 @@ from .config_options import ENTITY_TYPES, ConfigOptions, EntityType, SeveralConf
 from .described_configs import Rows, own_rows, print_rows, title_of
 from .entries import Value, print_json
 from .meant_keys import warn_of_unknown, warn_of_vain_changes, with_meant_keys
+from .progress import progress
 
 if TYPE_CHECKING:
     from pykbroker.config.texts import Kind
@@ -53,8 +54,11 @@ async def describe(cluster: Cluster, options: ConfigOptions) -> None:
             await print_scram_users(cluster, entity.names[USER])
         return
     kind, name = entity
-    for each in [name] if name is not None else await _all_names(cluster, kind):
-        await _describe(cluster, ENTITY_TYPES[kind], each, options)
+    names = [name] if name is not None else await _all_names(cluster, kind)
+    with progress("Describing configs", len(names)) as advance:
+        for each in names:
+            await _describe(cluster, ENTITY_TYPES[kind], each, options)
+            advance()
 
 
 async def describe_each(cluster: Cluster, entities: SeveralConfigs) -> None:
@@ -80,10 +84,13 @@ async def objects(cluster: Cluster, options: ConfigOptions) -> list[Value]:
         return [*quotas_json(quotas), *scram_users_json(users)]
     kind, name = entity
     type_ = ENTITY_TYPES[kind]
-    return [
-        as_json(type_.singular, each, await _rows(cluster, type_, each, everything=options.all_))
-        for each in ([name] if name is not None else await _all_names(cluster, kind))
-    ]
+    names = [name] if name is not None else await _all_names(cluster, kind)
+    found: list[Value] = []
+    with progress("Describing configs", len(names)) as advance:
+        for each in names:
+            found.append(as_json(type_.singular, each, await _rows(cluster, type_, each, everything=options.all_)))
+            advance()
+    return found
 
 
 async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange | None) -> None:
@@ -109,7 +116,7 @@ async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange |
     click.echo(f"Completed updating {_of(type_, name)}.")
 
 
-async def _all_names(cluster: Cluster, kind: str) -> Iterable[str]:
+async def _all_names(cluster: Cluster, kind: str) -> list[str]:
     match kind:
         case "topics":
             return [topic.name for topic in await list_topics(cluster)]

@@ -244,7 +244,11 @@ async def _batches(
     while left and not reading.is_finished():
         exact = left > 0 and (reading.is_group or not tests)
         records = await reading.poll(min(left, RECORDS_PER_WRITE) if exact else RECORDS_PER_WRITE)
-        shown = kept(records, tests) if tests else records
+        shown = records
+        if records and flags.where is not None:  # which may take long, and nothing else waits for it
+            shown = await trio.to_thread.run_sync(kept, records, tests, abandon_on_cancel=not reading.is_group)
+        elif tests:
+            shown = kept(records, tests)
         if left > 0:
             shown = shown[:left]
             left -= len(shown)

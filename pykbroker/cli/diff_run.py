@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -18,6 +19,10 @@ from pykbroker.protocol.api_keys import api_name
 
 from .command import CommandFailed, run
 from .diff_failure import Failed
+from .printable import printable
+from .progress import Stages, stages
+
+_STAGES_OF_SIDE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +83,29 @@ def find_differences(options: DiffOptions) -> Found:
 
     async def work() -> tuple[Run, Run]:
         with trio.move_on_after(options.timeout_s):
-            return await _run_side(options, options.left), await _run_side(options, options.right)
+            left = await _run_side(options, options.left, under_way)
+            return left, await _run_side(options, options.right, under_way)
         raise Failed(f"the script did not end on both brokers within {options.timeout_s} s")
 
     try:
-        left, right = run(work)
+        with stages(2 * _STAGES_OF_SIDE) as under_way:
+            left, right = run(work)
     except CommandFailed as failure:
         raise Failed(failure.format_message()) from None
     return _compared(left, right)
 
 
-async def _run_side(options: DiffOptions, side: Side) -> Run:
+async def _run_side(options: DiffOptions, side: Side, under_way: Stages) -> Run:
     try:
         async with AsyncExitStack() as stack:
             address = side.address
+            under_way.begin(f"{side.name}: starting a broker" if address is None else f"{side.name}: connecting")
             if address is None:
                 address = await stack.enter_async_context(fresh_broker(side.start, options.properties))
-            return await run_script(address, side.properties, options.script)
+            under_way.begin(f"{side.name}: reading what is there")
+            script = printable(f"{side.name}: {shlex.join(options.script)}")
+            meanwhile = under_way.others_write(script, f"{side.name}: reading what is there now")
+            return await run_script(address, side.properties, options.script, meanwhile)
     except* CouldNotRun as group:
         reason = f"{side.name}: {first_of(group)}"
     raise Failed(reason)

@@ -15,6 +15,7 @@ from .command import DEFAULT_BOOTSTRAP_SERVER, ClientCommand, CommandFailed, run
 from .connect import read_client_properties
 from .control_target import ControlTarget
 from .examples import examples
+from .progress import stages
 
 
 @click.command(
@@ -78,7 +79,7 @@ def command(
     from pykbroker.client.errors import BadInput
     from pykbroker.config.keys import ConfigurationError
     from pykbroker.doctor.access import Access
-    from pykbroker.doctor.diagnosis import Bounds, diagnose
+    from pykbroker.doctor.diagnosis import MOST_LOOKS, Bounds, diagnose
     from pykbroker.doctor.findings import exit_code
     from pykbroker.doctor.report import document_of, lines_of
     from pykbroker.doctor.rules.clients import clients_that_never_came
@@ -89,7 +90,9 @@ def command(
     except (BadInput, ConfigurationError) as error:
         raise CommandFailed(str(error)) from None
     seeking = [] if ctl is None else _seeking(ControlTarget(ctl, token_file))
-    diagnosis = run(diagnose, servers, access, Bounds(timeout, watch, max_topics, max_groups))
+    bounds = Bounds(timeout, watch, max_topics, max_groups)
+    with stages(MOST_LOOKS) as under_way:
+        diagnosis = run(diagnose, servers, access, bounds, lambda what: under_way.begin(f"Looking at {what}"))
     diagnosis.findings.extend(clients_that_never_came(seeking))
     if as_json:
         click.echo(document_of(diagnosis, address))

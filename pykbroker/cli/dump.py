@@ -7,7 +7,9 @@ lock: what a running broker is about to write may look torn. `pykbroker verify` 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -17,9 +19,11 @@ from pykbroker.storage.checks.findings import Finding
 from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 
 from .command import ClientCommand, CommandFailed, forget_stdout
-from .dump_entries import DumpOptions, dump_file
+from .dump_entries import DumpOptions, Entry, dump_file
 from .dump_printing import JsonPrinter, TextPrinter
 from .examples import examples
+from .output import is_terminal, stdout_is_terminal
+from .progress import BESIDE_SHARE, progress
 
 _DECODERS = {
     "offsets_decoder": "__consumer_offsets",
@@ -27,6 +31,8 @@ _DECODERS = {
     "cluster_metadata_decoder": "__cluster_metadata",
     "share_group_state_decoder": "__share_group_state",
 }
+
+_BAR_STEP_BYTES = 1 << 20
 
 
 @click.command(
@@ -101,7 +107,8 @@ def command(
         raise CommandFailed(f"There is no partition of '{topic}' below {_few([str(path) for path in every])}")
     text = TextPrinter(names_files=len(known) > 1, whole=full, skip_record_metadata=skip_record_metadata)
     try:
-        found = _dump_all(known, options, JsonPrinter() if as_json else text, only_findings)
+        with _progress(known, only_findings) as read:
+            found = _dump_all(known, options, JsonPrinter() if as_json else text, only_findings, read)
         if only_findings and not as_json and not found:
             click.echo(f"Nothing is wrong in {len(known)} file{'' if len(known) == 1 else 's'}")
     except BrokenPipeError:
@@ -114,9 +121,16 @@ def command(
 
 
 def _dump_all(
-    paths: list[Path], options: DumpOptions, printer: JsonPrinter | TextPrinter, only_findings: bool
+    paths: list[Path],
+    options: DumpOptions,
+    printer: JsonPrinter | TextPrinter,
+    only_findings: bool,
+    read: Callable[[Path, int | None], None],
 ) -> dict[Path, int]:
-    """Return how many things are wrong, per file that has a finding: one may be merely worth knowing."""
+    """Return how many things are wrong, per file that has a finding: one may be merely worth knowing.
+
+    read: told how far a file was read, None for its end.
+    """
     disk = ReadOnlyDisk()
     damaged: dict[Path, int] = {}
     looks_at_all = (options.offset, options.limit, options.max_bytes) == (None, None, None)
@@ -129,6 +143,8 @@ def _dump_all(
             is_named = is_empty = True
         for dumped in dump_file(disk, str(path), options):
             is_empty = False
+            if isinstance(dumped, Entry) and dumped.kind == "batch":
+                read(path, dumped.fields["position"])
             if isinstance(dumped, Finding):
                 damaged[path] = damaged.get(path, 0) + dumped.is_damage
             elif only_findings:
@@ -137,9 +153,34 @@ def _dump_all(
                 printer.file(str(path), name.kind)
                 is_named = True
             printer.dumped(str(path), dumped)
+        read(path, None)
         if is_empty and looks_at_all:
             printer.empty()
     return damaged
+
+
+@contextmanager
+def _progress(paths: list[Path], only_findings: bool) -> Iterator[Callable[[Path, int | None], None]]:
+    """A bar on standard error, where the lines themselves do not show on the same terminal how it goes on."""
+    if not is_terminal(sys.stderr) or (stdout_is_terminal() and not only_findings):
+        yield lambda path, position: None
+        return
+    sizes: dict[Path, int] = {}
+    for path in paths:
+        with suppress(OSError):
+            sizes[path] = path.stat().st_size
+    with progress("Reading", sum(sizes.values()), BESIDE_SHARE) as advance:
+        told = 0
+
+        def read(path: Path, position: int | None) -> None:
+            """A redraw for each small batch would take longer than its check."""
+            nonlocal told
+            reached = sizes.get(path, 0) if position is None else position
+            if position is None or reached - told >= _BAR_STEP_BYTES:
+                advance(reached - told)
+                told = 0 if position is None else reached
+
+        yield read
 
 
 def _decoded_topic(decoders: dict[str, bool]) -> str | None:

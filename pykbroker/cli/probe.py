@@ -10,6 +10,7 @@ from .command import ClientCommand, CommandFailed, run
 from .connect import open_cluster, read_client_properties
 from .examples import examples
 from .output import warn
+from .progress import progress
 
 _TIMEOUT_S = 60
 _TIMEOUTS = {"request.timeout.ms": "10000", "default.api.timeout.ms": "15000"}
@@ -51,6 +52,7 @@ def command(
     import trio
 
     from pykbroker.personality.probing import Probed, probe
+    from pykbroker.personality.questions import QUESTIONS
     from pykbroker.personality.toml_text import to_toml
 
     properties = {**_TIMEOUTS, **read_client_properties(command_config)}
@@ -58,10 +60,11 @@ def command(
     async def work() -> Probed:
         with trio.move_on_after(timeout):
             async with open_cluster(bootstrap_server, properties, client_id="probe") as cluster:
-                return await probe(cluster, software=software, thorough=thorough)
+                return await probe(cluster, software=software, thorough=thorough, on_answer=advance)
         raise CommandFailed(f"the cluster did not answer all questions within {timeout} s")
 
-    probed = run(work)
+    with progress("Asking", len(QUESTIONS)) as advance:
+        probed = run(work)
     for remark in probed.remarks:
         warn(remark)
     text = to_toml(probed.personality)

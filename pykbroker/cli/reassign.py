@@ -233,3 +233,21 @@ def cancel(**flags: Any) -> None:
     from . import reassign_words
 
     _run(reassign_words.cancel, **flags)
+
+
+@command.command(
+    "clear-throttles",
+    epilog=examples(
+        ("Throttles that are left, of brokers and topics", "pykbroker reassign clear-throttles --yes"),
+        ("Of one topic", "pykbroker reassign clear-throttles orders"),
+    ),
+)
+@controller_options
+@_names
+@yes_option
+@json_option
+def clear_throttles(**flags: Any) -> None:
+    """Take away throttles that moves have left behind, and show which they were; while moves go on they stay."""
+    from . import reassignment_throttles
+
+    _run_on_brokers(reassignment_throttles.clear, **flags)

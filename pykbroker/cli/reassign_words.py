@@ -48,8 +48,7 @@ _ONGOING_FIELDS: Final = (
     Field("removing"),
 )
 _THROTTLES_STAY: Final = (
-    "Throttles stay, also when the moves are done: `pykbroker reassign verify --reassignment-json-file FILE` takes them"
-    " away then"
+    "Throttles stay, also when the moves are done: `pykbroker reassign clear-throttles` takes them away then"
 )
 
 

@@ -16,6 +16,7 @@ import click
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
 from .examples import examples
 from .listing import print_line
+from .progress import BESIDE_SHARE, in_portions, progress, stages
 
 if TYPE_CHECKING:
     from pykbroker.control.journal.json_lines import ReadJournal
@@ -87,10 +88,12 @@ def command(
 
     try:
         number = until if until is not None else journal_file.number_at(read, _milliseconds(at_time or ""))
-        if data_dir is not None:
-            journal_file.replay_into(data_dir, read, number, savepoint)
-        elif output is not None:
-            journal_file.replay_to_savepoint(output, read, number, savepoint)
+        with stages(1) as under_way:
+            under_way.begin("Writing the state")
+            if data_dir is not None:
+                journal_file.replay_into(data_dir, read, number, savepoint)
+            elif output is not None:
+                journal_file.replay_to_savepoint(output, read, number, savepoint)
     except SavepointError as error:
         raise CommandFailed(one_line(error)) from None
     print_line(f"{data_dir or output} has the state behind #{number}")
@@ -101,7 +104,8 @@ def _read(path: Path) -> tuple[ReadJournal, str | None]:
     from pykbroker.control.journal.json_lines import JournalCut, JournalFileError, read_journal
 
     try:
-        return read_journal(path), None
+        with progress("Reading", path.stat().st_size, BESIDE_SHARE) as advance:
+            return read_journal(path, in_portions(advance)), None
     except JournalCut as error:
         return error.journal, one_line(error)
     except JournalFileError as error:

@@ -2,7 +2,7 @@
 
 Told are values, where they come from, and which of them have no effect.
 
-A secret is not told, and neither is the value of a key that nobody knows, which may be one.
+A secret is not told, and neither is the value of a key that nobody knows, which may be one, or what is one in a URL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_HIDDEN: Final = "[hidden]"
 _LONGEST_VALUE: Final = 100
 _LONGEST_KEY: Final = 300
 _MOST_TOLD: Final = 100
@@ -124,11 +123,12 @@ def _unknown(config: BrokerConfig) -> Iterable[tuple[str, str]]:
 def _shown(name: str, text: str) -> str:
     from pykbroker.config import is_of_a_listener, key_of_listener, node_keys
     from pykbroker.config.authorizer import OF_THE_AUTHORIZER
+    from pykbroker.config.urls import HIDDEN, without_secrets
 
     key = key_of_listener(name) if is_of_a_listener(name) else node_keys().get(name)
     if (key is None and name not in OF_THE_AUTHORIZER) or (key is not None and key.sensitive):
-        return _HIDDEN
-    return _printable(text)
+        return HIDDEN
+    return _printable(without_secrets(text))
 
 
 def _printable(text: str, most: int = _LONGEST_VALUE) -> str:

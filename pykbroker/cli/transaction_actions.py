@@ -24,6 +24,7 @@ from .confirmation import confirm, is_settled
 from .entries import Field, Value, print_entries, text_of
 from .listing import timestamp_text
 from .output import Column, print_table
+from .progress import stages
 from .transaction_options import TransactionOptions
 
 _MS_PER_MINUTE = 60_000
@@ -128,7 +129,9 @@ async def find_hanging(cluster: Cluster, options: TransactionOptions) -> None:
     partitions = [at for at in _partitions(metadata, options) if _is_wanted(metadata, at, options)]
     now_ms = _now_ms()
     oldest_ms = now_ms - options["max_transaction_timeout"] * _MS_PER_MINUTE
-    found = await hanging_transactions(cluster, partitions, oldest_ms)
+    with stages(1) as under_way:
+        under_way.begin("Looking for hanging transactions")
+        found = await hanging_transactions(cluster, partitions, oldest_ms)
     _print(_HANGING, [_hanging_row(each, now_ms) for each in found], options)
 
 

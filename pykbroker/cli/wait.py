@@ -15,6 +15,7 @@ import click
 from .command import ClientCommand, CommandFailed, bootstrap_options
 from .connect import run_on_cluster
 from .examples import examples
+from .progress import stages
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -79,4 +80,6 @@ def seconds_of(text: str) -> float:
 async def _wait(cluster: Cluster, options: WaitOptions) -> None:
     from pykbroker.client.conditions import conditions_of, wait_until
 
-    await wait_until(cluster, conditions_of(**options.wanted), options.timeout_s)
+    with stages(1) as under_way:
+        under_way.begin("Waiting")
+        await wait_until(cluster, conditions_of(**options.wanted), options.timeout_s)

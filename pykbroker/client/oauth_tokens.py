@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import quote_plus
 
 from pykbroker.config.keys import ConfigurationError
+from pykbroker.config.urls import without_secrets
 from pykbroker.security.sasl.mechanism import OAUTHBEARER, AuthenticationFailed
 from pykbroker.security.sasl.oauthbearer.client import OAuthBearerClient
 from pykbroker.security.sasl.oauthbearer.compact_token import MAX_TOKEN_CHARS, InvalidToken
@@ -89,7 +90,7 @@ def _asked(endpoint: EndpointLogin) -> str:
         except FetchFailed as error:
             wait_ms = None if error.is_final else next(waits, None)
             if wait_ms is None:
-                raise FetchFailed(f"{endpoint.url}: {error}{_told(error.body)}") from None
+                raise FetchFailed(f"{without_secrets(endpoint.url)}: {error}{_told(error.body)}") from None
         time.sleep(wait_ms / 1000)
 
 

@@ -6,7 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
@@ -76,6 +80,53 @@ async def set_topic_throttles(cluster: Cluster, moves: Mapping[TopicPartition, M
 async def clear_topic_throttles(cluster: Cluster, topics: Collection[str]) -> None:
     """Raises KafkaError."""
     await _alter_topics(cluster, {topic: dict.fromkeys(_TOPIC_THROTTLES) for topic in sorted(topics)})
+
+
+async def topic_throttles(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """Return the configs of topics that let replicas count, of each topic those that are set. Raises KafkaError."""
+    names, found = list(topics), dict[str, dict[str, str]]()
+    for first in range(0, len(names), _TOPICS_AT_ONCE):
+        some = names[first : first + _TOPICS_AT_ONCE]
+        request = _question(ResourceType.TOPIC, some, _TOPIC_THROTTLES)
+        response = await cluster.request(request, DescribeConfigsResponse, verify=_check_described)
+        found.update(_set_ones(response, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+    return found
+
+
+async def broker_throttles(cluster: Cluster, nodes: Collection[Node]) -> dict[int, dict[str, str] | ClientError]:
+    """Return the rates that are set for single brokers while they run, or why one does not tell, by broker."""
+    by_address = {f"{node.host}:{node.port}": str(node.node_id) for node in nodes}
+
+    async def ask(connection: Connection) -> dict[str, str]:
+        name = by_address[connection.peer]
+        response = await connection.request(
+            _question(ResourceType.BROKER, [name], BROKER_THROTTLES), DescribeConfigsResponse
+        )
+        _check_described(response)
+        return _set_ones(response, ConfigSource.DYNAMIC_BROKER_CONFIG).get(name, {})
+
+    return await ask_each(cluster, nodes, ask)
+
+
+def _question(kind: ResourceType, names: Collection[str], keys: Collection[str]) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+            for name in names
+        ]
+    )
+
+
+def _set_ones(response: DescribeConfigsResponse, source: ConfigSource) -> dict[str, dict[str, str]]:
+    return {
+        result.resource_name: {row.name: row.value or "" for row in result.configs if row.config_source == source}
+        for result in response.results
+    }
+
+
+def _check_described(response: DescribeConfigsResponse) -> None:
+    for row in response.results:
+        check(row.error_code, row.error_message)
 
 
 async def _alter_topics(cluster: Cluster, changes: Mapping[str, Changes]) -> None:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,11 +41,16 @@ class Run:
     state: FinalState
 
 
-async def run_script(bootstrap: str, properties: Mapping[str, str], command: Sequence[str]) -> Run:
+async def run_script(
+    bootstrap: str,
+    properties: Mapping[str, str],
+    command: Sequence[str],
+    meanwhile: AbstractContextManager[None] | None = None,
+) -> Run:
     """Run the script once against the cluster, to its end. Raises CouldNotRun.
 
     properties: of Java's clients, with which the cluster's state is read, and the proxy reaches its brokers. The
-    script's output goes to standard error.
+    script's output goes to standard error. meanwhile: entered while the script runs.
     """
     recording = Recording()
     try:
@@ -55,7 +60,8 @@ async def run_script(bootstrap: str, properties: Mapping[str, str], command: Seq
             async with trio.open_nursery() as nursery:
                 proxy = RecordingProxy(nursery, recording, open_stream)
                 local = [await proxy.stand_for(each) for each in parse_bootstrap_servers(bootstrap)]
-                exit_code = await _run(command, ",".join(f"{host}:{port}" for host, port in local))
+                with meanwhile or nullcontext():
+                    exit_code = await _run(command, ",".join(f"{host}:{port}" for host, port in local))
                 nursery.cancel_scope.cancel()
             return Run(exit_code, recording, await read_final(cluster, before))
     except ClientError as error:

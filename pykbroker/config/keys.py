@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .urls import without_secrets
+
 Value = bool | int | float | str | list[str] | None
 
 _INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
@@ -39,7 +41,8 @@ class InvalidValue(ConfigurationError):
     """One value that its key does not allow."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
-        super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+        shown = without_secrets(value) if isinstance(value, str) else value
+        super().__init__(f"Invalid value {shown} for configuration {name}: {reason}")
         self.name = name
         self.reason = reason
 

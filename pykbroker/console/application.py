@@ -137,7 +137,7 @@ class ConsoleApplication:
         user, password = given.text("user"), given.text("password")
         try:
             with trio.fail_after(30):
-                token = await self._login.log_in(user, password)
+                token = await self._login.log_in(user, password, request.client.host if request.client else "")
         except TooManyAttempts as error:
             headers = {"retry-after": str(int(error.wait_s))}
             raise Refused(429, "TOO_MANY_ATTEMPTS", str(error), headers) from None

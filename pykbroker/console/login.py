@@ -32,16 +32,19 @@ class Login:
         self._sessions = sessions
         self._attempts = attempts
 
-    async def log_in(self, user: str, password: str) -> str:
-        """Return the token of a new session. Raises TooManyAttempts, AuthenticationRefused, ClientError."""
+    async def log_in(self, user: str, password: str, address: str) -> str:
+        """Return the token of a new session. address: where the browser is.
+
+        Raises TooManyAttempts, AuthenticationRefused, ClientError.
+        """
         if not user or not password or max(len(user), len(password)) > MOST_CHARACTERS or "\0" in user + password:
             raise BadInput(f"a name and a password of 1 to {MOST_CHARACTERS} characters are needed to log in")
-        wait_s = self._attempts.wait_s(user)
+        wait_s = self._attempts.wait_s(user, address)
         if wait_s > 0:
             raise TooManyAttempts(max(wait_s, 1.0))
-        self._attempts.has_failed(user)
+        self._attempts.has_failed(user, address)
         credentials = await self._accepted(user, password)
-        self._attempts.has_succeeded(user)
+        self._attempts.has_succeeded(user, address)
         return await self._sessions.open(
             user, self._broker.cluster(credentials), lambda: self._broker.cluster(credentials)
         )

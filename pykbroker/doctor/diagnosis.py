@@ -26,6 +26,7 @@ from .rules import findings_of
 from .topics import look_at_topics
 
 MOST_BOOTSTRAP_SERVERS: Final = 10
+MOST_LOOKS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,26 @@ class Diagnosis:
     findings: list[Finding]
 
 
-async def diagnose(servers: Sequence[tuple[str, int]], access: Access, bounds: Bounds) -> Diagnosis:
-    """Never raises for what a cluster does; what could not be looked at stands in `Facts.unknown`."""
+async def diagnose(
+    servers: Sequence[tuple[str, int]],
+    access: Access,
+    bounds: Bounds,
+    on_look: Callable[[str], None] | None = None,
+) -> Diagnosis:
+    """Never raises for what a cluster does; what could not be looked at stands in `Facts.unknown`.
+
+    on_look: called with what is looked at next, at most `MOST_LOOKS` times.
+    """
     facts = Facts(knocks=[])
     step = "the bootstrap servers"
 
     def begin(what: str) -> None:
         nonlocal step
         step = what
+        if on_look is not None:
+            on_look(what)
 
+    begin(step)
     with trio.move_on_after(bounds.timeout_s) as time_for_all:
         await _gather(facts, servers, access, bounds, begin)
     if time_for_all.cancelled_caught:

@@ -42,6 +42,7 @@ _TOPIC: Final = ("topic",)
 _PARTITION: Final = ("topic", "partition")
 _REQUEST: Final = ("request",)
 _LISTENER: Final = ("listener",)
+_DIRECTORY: Final = ("log_directory",)
 
 
 def _counter(name: str, labels: tuple[str, ...], mbean: str, meaning: str) -> Metric:
@@ -81,6 +82,10 @@ def _of_topics() -> list[Metric]:
 def _of_requests() -> list[Metric]:
     mbean = "kafka.network:type=RequestMetrics,name={},request=…"
     name = "kafka_network_requestmetrics_{}"
+
+    def times(of_mbean: str, meaning: str) -> Metric:
+        return _histogram(name.format(of_mbean.lower()), _REQUEST, mbean.format(of_mbean), meaning)
+
     return [
         _counter(name.format("requests"), ("request", "version"), mbean.format("RequestsPerSec"), "Requests answered"),
         _counter(
@@ -90,27 +95,16 @@ def _of_requests() -> list[Metric]:
             "Errors in answers, of the first 100 entries of each; NONE is not counted",
         ),
         _counter(name.format("requestbytes"), _REQUEST, mbean.format("RequestBytes"), "Bytes of requests"),
-        _histogram(
-            name.format("totaltimems"),
-            _REQUEST,
-            mbean.format("TotalTimeMs"),
-            "Time from the whole request until the client took the answer, in ms",
+        times("TotalTimeMs", "Time from the whole request until the client took the answer, in ms"),
+        times(
+            "RequestQueueTimeMs",
+            "Time in which a large request waited for room to be unpacked, in ms",
         ),
-        _summary(
-            name.format("localtimems"), _REQUEST, mbean.format("LocalTimeMs"), "Time until the answer was there, in ms"
-        ),
-        _summary(
-            name.format("remotetimems"),
-            _REQUEST,
-            mbean.format("RemoteTimeMs"),
-            "Time in which Produce waited for replicas and Fetch for records, in ms",
-        ),
-        _summary(
-            name.format("responsesendtimems"),
-            _REQUEST,
-            mbean.format("ResponseSendTimeMs"),
-            "Time until the client took the answer, in ms",
-        ),
+        times("LocalTimeMs", "Time until the answer was there, without waits, in ms"),
+        times("RemoteTimeMs", "Time in which Produce waited for replicas and Fetch for records, in ms"),
+        times("ResponseQueueTimeMs", "Time in which a large answer waited between its pieces for others, in ms"),
+        times("ResponseSendTimeMs", "Time until the client took the answer, in ms"),
+        times("ThrottleTimeMs", "Time for which a client beyond its quota was muted behind the answer, in ms"),
     ]
 
 
@@ -175,6 +169,16 @@ def _of_logs() -> list[Metric]:
             "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
             "Log directories that cannot be used",
         ),
+        _gauge(
+            "kafka_log_logmanager_logdirectoryoffline",
+            _DIRECTORY,
+            "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=…",
+            "1 for a log directory that cannot be used",
+        ),
+        _gauge(
+            "pykbroker_log_directory_full", _DIRECTORY, "", "1 for a log directory that takes no writes, as in /readyz"
+        ),
+        _gauge("pykbroker_log_directory_usable_bytes", _DIRECTORY, "", "Bytes that may still be written to its volume"),
     ]
 
 
@@ -227,6 +231,10 @@ def _of_cluster() -> list[Metric]:
     def of_raft(of_mbean: str, meaning: str, labels: tuple[str, ...] = ()) -> Metric:
         return _gauge(f"kafka_server_raft_metrics_{of_mbean.replace('-', '_')}", labels, raft.format(of_mbean), meaning)
 
+    def errors(of: str, meaning: str) -> Metric:
+        mbean = f"kafka.server:type=broker-metadata-metrics,name=metadata-{of}-error-count"
+        return _gauge(f"kafka_server_broker_metadata_metrics_metadata_{of}_error_count", (), mbean, meaning)
+
     return [
         of_controller("ActiveControllerCount", "1 on the active controller"),
         of_controller("ActiveBrokerCount", "Brokers that are not fenced; told by controllers"),
@@ -237,6 +245,7 @@ def _of_cluster() -> list[Metric]:
         of_controller(
             "PreferredReplicaImbalanceCount", "Partitions led by another than the first replica; told by controllers"
         ),
+        of_controller("MetadataErrorCount", "Errors of both kinds below; told by controllers"),
         of_raft("current-leader", "Node that leads the metadata quorum; -1 for none"),
         of_raft("current-epoch", "Epoch of the metadata quorum"),
         of_raft("high-watermark", "Offset up to which the metadata are committed, as this node knows"),
@@ -248,6 +257,8 @@ def _of_cluster() -> list[Metric]:
             "kafka.server:type=broker-metadata-metrics,name=last-applied-record-offset",
             "Offset of the last metadata record that this node follows",
         ),
+        errors("load", "Metadata that could not be read or replayed, which ends the node"),
+        errors("apply", "Settings (stores, log-ins, limits) that could not be used, so that the former ones stayed"),
         _gauge(
             "kafka_server_kafkaserver_brokerstate",
             (),

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from pykbroker.replication.traffic import TopicTraffic
 from pykbroker.server.runtime.turns import Turn, portions
+from pykbroker.web.room import RoomLook, log_directories
 
-from .readings import Readings
+from .readings import Readings, label
 
 if TYPE_CHECKING:
     from pykbroker.replication.partition import Partition
     from pykbroker.server.node.broker_role import BrokerRole
+    from pykbroker.server.node.composition.parts import NodeParts
 
 _COUNTERS = {
     "messagesin": "messages_in",
@@ -41,6 +43,20 @@ async def read_broker(role: BrokerRole, readings: Readings, turn: Turn) -> None:
     add("kafka_server_fetchsessioncache_numincrementalfetchsessions", len(role.broker.fetch_sessions))
     readings.add_histogram("kafka_log_logflushstats_logflushrateandtimems", replicas.flush_times)
     await turn.took()
+
+
+async def read_directories(parts: NodeParts, look: RoomLook, readings: Readings) -> None:
+    """Read which log directories can be used and written to. look: asks their volumes."""
+    directories = log_directories(parts)
+    rooms = await look.rooms(directories)
+    for each in directories:
+        name = label(each.path)
+        readings.add("kafka_log_logmanager_logdirectoryoffline", each.space is None, name)
+        room = rooms.get(each.path)
+        if room is not None:
+            readings.add("pykbroker_log_directory_full", bool(room.want), name)
+            if room.usable_bytes is not None:
+                readings.add("pykbroker_log_directory_usable_bytes", room.usable_bytes, name)
 
 
 async def read_topics(role: BrokerRole, readings: Readings, turn: Turn, *, most: int) -> None:

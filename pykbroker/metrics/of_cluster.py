@@ -34,6 +34,11 @@ def read_quorum(node: ClusterNode, readings: Readings) -> None:
     add(name.format("current_state"), 1, _STATES[raft.role])
     applied = node.metadata.applied_offset - 1
     add("kafka_server_broker_metadata_metrics_last_applied_record_offset", applied)
+    errors = node.metadata.errors
+    add("kafka_server_broker_metadata_metrics_metadata_load_error_count", errors.load)
+    add("kafka_server_broker_metadata_metrics_metadata_apply_error_count", errors.apply)
+    if node.controller is not None:
+        add("kafka_controller_kafkacontroller_metadataerrorcount", errors.load + errors.apply)
 
 
 def read_state(node: Node, readings: Readings) -> None:

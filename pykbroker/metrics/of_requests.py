@@ -12,10 +12,10 @@ from .readings import Readings
 
 if TYPE_CHECKING:
     from pykbroker.server.network.listener import Listener
-    from pykbroker.server.network.request_metrics import RequestMetrics
+    from pykbroker.server.network.request_metrics import ApiMetrics, RequestMetrics
     from pykbroker.server.node.composition.parts import NodeParts
 
-_STEPS_OF_API = 20
+_STEPS_OF_API = 40
 
 
 async def read_requests(requests: RequestMetrics, readings: Readings, turn: Turn) -> None:
@@ -28,11 +28,24 @@ async def read_requests(requests: RequestMetrics, readings: Readings, turn: Turn
         for code, count in sorted(api.errors.items()):
             readings.add(name.format("errors"), count, request, _error(code))
         readings.add(name.format("requestbytes"), api.request_bytes, request)
-        readings.add_histogram(name.format("totaltimems"), api.total, request)
-        count = sum(api.total.counts)
-        for part, part_ns in (("local", api.local_ns), ("remote", api.remote_ns), ("responsesend", api.send_ns)):
-            readings.add_summary(name.format(f"{part}timems"), count, part_ns / 1e6, request)
+        _read_times(api, name, request, readings)
         await turn.took(_STEPS_OF_API)
+
+
+def _read_times(api: ApiMetrics, name: str, request: str, readings: Readings) -> None:
+    """Read the parts of a request's time; of waits those alone that there were."""
+    readings.add_histogram(name.format("totaltimems"), api.total, request)
+    count = sum(api.total.counts)
+    for part, times in (("local", api.local), ("responsesend", api.send)):
+        readings.add_histogram(name.format(f"{part}timems"), times.among(count), request)
+    for part, times in (
+        ("requestqueue", api.request_queue),
+        ("remote", api.remote),
+        ("responsequeue", api.response_queue),
+        ("throttle", api.throttle),
+    ):
+        if times.sum_ns:
+            readings.add_histogram(name.format(f"{part}timems"), times.among(count), request)
 
 
 def _error(code: int) -> str:

@@ -28,9 +28,10 @@ from prometheus_client.metrics_core import Metric as Family
 from pykbroker.config.own_keys import MOST_PARTITIONS_SHOWN
 from pykbroker.server.runtime.histogram import BOUNDS_MS, Histogram
 from pykbroker.server.runtime.turns import Turn
+from pykbroker.web.room import RoomLook
 
 from .catalog import METRICS, Kind
-from .of_broker import read_broker, read_replicas, read_topics
+from .of_broker import read_broker, read_directories, read_replicas, read_topics
 from .of_cluster import read_controller, read_quorum, read_state
 from .of_groups import read_groups
 from .of_partitions import read_partitions
@@ -49,8 +50,8 @@ _GZIP_LEVEL: Final = 3
 _BOUNDS: Final = [*(f"{bound:g}" for bound in BOUNDS_MS), "+Inf"]
 
 
-async def read_node(node: Node, monitor: LoopMonitor | None) -> Readings:
-    """Read all that a node knows of itself. A node that starts or has ended knows little."""
+async def read_node(node: Node, monitor: LoopMonitor | None, look: RoomLook) -> Readings:
+    """Read all that a node knows of itself. A node that starts or has ended knows little. look: asks volumes."""
     began_s, readings, turn = time.perf_counter(), Readings(), Turn()
     read_state(node, readings)
     if monitor is not None:
@@ -63,6 +64,7 @@ async def read_node(node: Node, monitor: LoopMonitor | None) -> Readings:
         read_quorum(parts.node, readings)
         await read_requests(parts.requests, readings, turn)
         await read_controller(parts.node, readings, turn)
+        await read_directories(parts, look, readings)
         role = parts.broker_role
         if role is not None:
             partitions = role.broker.partitions.partitions()
@@ -152,6 +154,7 @@ class Scrapes:
         self._node = node
         self._monitor = monitor
         self._nursery = nursery
+        self._look = RoomLook()
         self._scrape: _Scrape | None = None
         self._writing = trio.Lock()
         self._of_process = CollectorRegistry()
@@ -176,7 +179,7 @@ class Scrapes:
 
     async def _read(self, scrape: _Scrape) -> None:
         try:
-            scrape.readings = await read_node(self._node, self._monitor())
+            scrape.readings = await read_node(self._node, self._monitor(), self._look)
         except Exception:
             _log.exception("the node's metrics cannot be read")  # and the node goes on
         finally:

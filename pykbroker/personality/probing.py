@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -63,9 +63,11 @@ class Probed:
     remarks: list[str]
 
 
-async def probe(cluster: Cluster, *, software: str = "", thorough: bool = False) -> Probed:
-    """Raises ClientError where the cluster cannot be reached."""
-    return await _Probe(cluster, software, thorough).run()
+async def probe(
+    cluster: Cluster, *, software: str = "", thorough: bool = False, on_answer: Callable[[], None] | None = None
+) -> Probed:
+    """Raises ClientError where the cluster cannot be reached. on_answer: called behind each of `QUESTIONS`."""
+    return await _Probe(cluster, software, thorough).run(on_answer or (lambda: None))
 
 
 class _Probe:
@@ -77,7 +79,7 @@ class _Probe:
         self._not_asked: dict[str, list[str]] = {}
         self._answers: dict[str, Answer] = {}
 
-    async def run(self) -> Probed:
+    async def run(self, on_answer: Callable[[], None]) -> Probed:
         connection = await self._cluster.any_connection()
         versions = dict(connection.versions)
         told = await connection.ask_versions()
@@ -87,6 +89,7 @@ class _Probe:
         await self._ask_broken(connection)
         for question in QUESTIONS:
             await self._ask(question, versions, described)
+            on_answer()
         supported = {each.name: Versions(each.min_version, each.max_version) for each in told.supported_features}
         personality = Personality(
             versions=versions,

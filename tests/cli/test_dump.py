@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from crc32c import crc32c
 
+from pykbroker.cli import dump as dump_command
 from pykbroker.cli.dump import command
 from pykbroker.metadata.records import encode_record
 from pykbroker.protocol.compile import encode
@@ -410,3 +413,23 @@ def test_passwords_among_the_configurations_are_not_shown(tmp_path: Path, flags:
     assert "[hidden]" in result.output
     assert "sasl.jaas.config" in result.output
     assert "12345" in result.output
+
+
+@pytest.mark.parametrize("flags", [[], ["--only-findings"]], ids=["into a file", "findings alone"])
+def test_a_terminal_sees_how_much_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]) -> None:
+    batches = [encode_batch([Record(None, bytes(600_000))], base_offset=offset) for offset in range(5)]
+    path = write(tmp_path / "t-0", "00000000000000000000.log", b"".join(batches))
+    drawn: list[int] = []
+
+    @contextmanager
+    def recorded(what: str, total: int, beside: str) -> Iterator[Callable[[int], None]]:
+        drawn.append(-total)
+        yield drawn.append
+
+    monkeypatch.setattr(dump_command, "progress", recorded)
+    assert not dump(*flags, path).exit_code
+    assert not drawn, "a pipe sees nothing"
+    monkeypatch.setattr(dump_command, "is_terminal", lambda stream: True)
+    assert not dump(*flags, path).exit_code
+    assert sum(drawn) == 0
+    assert len(drawn) > 2

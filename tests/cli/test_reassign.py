@@ -151,11 +151,39 @@ def test_throttles_that_nobody_takes_away_are_told(call: Call, topic: str) -> No
     call(f"topics create {topic} --replica-assignment 1")
     left = call(f"reassign start {topic} --replicas 2 --throttle 1000000")
     assert left.code == 0
-    assert "Throttles stay, also when the moves are done: `pykbroker reassign verify" in left.err
+    assert "Throttles stay, also when the moves are done: `pykbroker reassign clear-throttles`" in left.err
     until(lambda: call("reassign list --json").out.strip() == "[]", "all is moved")
     waited = call(f"reassign start {topic} --replicas 3 --throttle 1000000 --wait")
     assert (waited.code, waited.err) == (0, "")
     assert "throttled.replicas" not in call(f"configs --describe --entity-type topics --entity-name {topic}").out
+
+
+def test_throttles_that_are_left_are_found_and_cleared(call: Call, topic: str) -> None:
+    call(f"topics create {topic} --replica-assignment 1")
+    assert call(f"reassign start {topic} --replicas 2 --throttle 1000000").code == 0
+    until(lambda: call("reassign list --json").out.strip() == "[]", "all is moved")
+    asked = call("reassign clear-throttles")
+    assert (asked.code, "--yes was not given" in asked.err) == (1, True)
+    of_topic = json.loads(call(f"reassign clear-throttles {topic} --json").out)
+    assert [(each["kind"], each["name"], each["config"], each["value"]) for each in of_topic] == [
+        ("topic", topic, "follower.replication.throttled.replicas", "0:2"),
+        ("topic", topic, "leader.replication.throttled.replicas", "0:1"),
+    ]
+    assert "throttled" not in call(f"configs --describe --entity-type topics --entity-name {topic}").out
+    cleared = call("reassign clear-throttles --yes")
+    assert cleared.code == 0
+    rates = {tuple(row) for row in cleared.cells if row[2] == "leader.replication.throttled.rate"}
+    assert rates >= {("broker", each, "leader.replication.throttled.rate", "1000000") for each in ("1", "2")}
+    assert "throttled" not in call("configs --describe --entity-type brokers --entity-name 2").out
+    assert call("reassign clear-throttles --yes") == Outcome(0, "No throttles are left.\n", "")
+    assert call("reassign clear-throttles --yes --json") == Outcome(0, "[]\n", "")
+
+
+def test_throttles_of_moves_that_go_on_stay(call: Call, moving: str, topic: str) -> None:
+    refused = call("reassign clear-throttles --yes")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(f"Error: Partitions of {moving} are being moved, and throttles are for that")
+    assert call("reassign clear-throttles no-such-topic").err.startswith("Error: There is no topic 'no-such-topic'.")
 
 
 def test_a_wait_for_a_move_ends_when_its_time_is_over(call: Call, moving: str) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from google.protobuf import descriptor_pb2
 
 from pykbroker.cli.command import CommandFailed
 from pykbroker.cli.line_reader import InvalidLine
+from pykbroker.cli.records import proto_file
 from pykbroker.cli.records.codec_options import CodecOptions
 from pykbroker.cli.records.codecs import Codec
 from tests.cli.conftest import Outcome
@@ -202,7 +204,7 @@ def test_a_document_that_does_not_fit_the_message_is_refused(descriptors: Path, 
 
 
 def test_a_descriptor_set_must_be_one_and_have_the_message(descriptors: Path, avsc: Path) -> None:
-    with pytest.raises(CommandFailed, match=r"has no message 'Order'; names have their package, as in shop\.Order"):
+    with pytest.raises(CommandFailed, match=r"has no message 'Order', but shop\.Unused, shop\.Order$"):
         codec(descriptors, "Order")
     with pytest.raises(CommandFailed, match=r"order\.avsc is not a descriptor set"):
         codec(avsc, "shop.Order")
@@ -246,3 +248,92 @@ def test_a_line_that_does_not_fit_its_schema_is_named(call: Call, run: Call, top
     assert ended.code == 1
     assert ended.err.startswith("Error: Line 2: value: does not fit the Avro schema: ")
     assert ended.err.endswith("; that and what follows is not sent (1 record acknowledged)\n")
+
+
+@pytest.fixture
+def proto(tmp_path: Path) -> Path:
+    """A file that imports another one and a well-known type, in a directory that has a package of Python's name."""
+    directory = tmp_path / "a:b"
+    (directory / "parts").mkdir(parents=True)
+    (directory / "google").mkdir()
+    (directory / "google" / "__init__.py").write_text("raise SystemExit('imported from beside the file')")
+    (directory / "parts" / "money.proto").write_text(
+        'syntax = "proto3"; package shop; message Money { int64 cents = 1; }'
+    )
+    path = directory / "-order.proto"
+    path.write_text(
+        'syntax = "proto3";\npackage shop;\nimport "parts/money.proto";\nimport "google/protobuf/timestamp.proto";\n'
+        "message Order { Money price = 1; google.protobuf.Timestamp at = 2; message Line { string sku = 1; } }\n"
+    )
+    return path
+
+
+def test_a_proto_file_with_one_message_needs_no_name(proto: Path) -> None:
+    codec = CodecOptions("value", schema=proto).codec()
+    document = {"price": {"cents": "250"}, "at": "2026-01-31T12:00:00Z"}
+    data = codec.from_document(document)
+    assert data.startswith(b"\x0a\x03\x08\xfa\x01")
+    assert json.loads(codec.document(data)) == document
+
+
+def test_a_nested_message_is_named_by_its_path(proto: Path) -> None:
+    codec = CodecOptions("key", schema=proto, message="shop.Order.Line", schema_id=1).codec()
+    assert codec.from_document({"sku": "b"}) == b"\0\0\0\0\1\x04\0\0\x0a\1b"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "complaint"),
+    [
+        ("message A {}\nmessage B { int32 x = 1 }", None, "x.proto:3:25: Expected"),
+        ('import "nothere.proto";', None, 'x.proto:2:1: Import "nothere.proto" was not found'),
+        ("message A {}\nmessage B {}", None, "several messages: name one by --value-message: A, B"),
+        ("message A {}\nmessage B {}", "C", "has no message 'C', but A, B"),
+        ("enum E { ZERO = 0; }", None, "x.proto has no message"),
+        ("".join(f"message M{number} {{}}\n" for number in range(12)), None, "M8, M9 and 2 more"),
+        ("message M { " * 10_000, None, "x.proto:2:"),
+    ],
+    ids=["syntax", "import", "several", "unknown", "none", "many", "deep"],
+)
+def test_what_is_wrong_with_a_proto_file_is_one_line(
+    tmp_path: Path, text: str, message: str | None, complaint: str
+) -> None:
+    path = tmp_path / "x.proto"
+    path.write_text(f'syntax = "proto3";\n{text}\n')
+    with pytest.raises(CommandFailed) as raised:
+        CodecOptions("value", schema=path, message=message).codec()
+    assert complaint in raised.value.message
+    assert raised.value.message.startswith(str(tmp_path))
+    assert raised.value.message.isprintable()
+    assert len(raised.value.message) < 400
+
+
+def test_a_compiler_that_hangs_is_ended(proto: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proto_file, "_LONGEST_S", 0.01)
+    with pytest.raises(CommandFailed, match="not compiled it within"):
+        CodecOptions("value", schema=proto).codec()
+
+
+def test_proto_files_go_with_lines(call: Call, run: Call, topic: str, proto: Path) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    schema = ["--value-schema", str(proto)]
+    assert run(f"produce --topic {topic}", *schema, stdin=b'{"price": {"cents": "7"}}\n').code == 0
+    assert run(f"consume --topic {topic} -e", *schema).lines[0] == '{"price":{"cents":"7"}}'
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "array", "items": ["null", "int"]}, {"type": "map", "values": "int"}, "string"]
+)
+@pytest.mark.parametrize("count", [b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f\2"])
+def test_a_length_beyond_the_data_takes_no_memory(tmp_path: Path, schema: object, count: bytes) -> None:
+    path = tmp_path / "x.avsc"
+    path.write_text(json.dumps(schema))
+    read = codec(path).document
+    with pytest.raises(InvalidLine):
+        read(b"\xfe")  # what is imported first is not counted
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidLine, match="not Avro of this schema: "):
+            read(count + b"\2" * 1_000)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()

@@ -74,6 +74,19 @@ def test_secrets_and_what_may_be_one_are_hidden(file: Path) -> None:
     assert {settings[key].value for key in ("ssl.key.password", "log.retention.hour")} == {"[hidden]"}
 
 
+def test_a_password_in_a_url_is_hidden(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "sasl.oauthbearer.token.endpoint.url=https://me:pa@ss@idp:8443/token?client_secret=abc&x=1\n"
+        "listener.name.plaintext.sasl.oauthbearer.jwks.endpoint.url=https://idp/keys?key=abc\n"
+    )
+    values = [each.value for each in told(path).values() if each.key.endswith(".url")]
+    assert values == [
+        "https://[hidden]@idp:8443/token?client_secret=[hidden]&x=[hidden]",
+        "https://idp/keys?key=[hidden]",
+    ]
+
+
 def test_a_key_of_one_listener_gets_a_suggestion_as_well() -> None:
     config = load_config(None, {"listener.name.plaintext.max.conections": "5"}, None)
     [remark] = [each.remark for each in settings_of(config) if each.key.startswith("listener.name")]

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
 import trio
 import trio.testing
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.connection import Connection
 from pykbroker.client.errors import AuthenticationRefused
-from pykbroker.console.attempts import MOST_OF_ALL, MOST_OF_ONE, WINDOW_S, Attempts
+from pykbroker.console.attempts import (
+    MOST_OF_ADDRESS,
+    MOST_OF_ALL,
+    MOST_OF_ONE,
+    MOST_OF_USER,
+    WINDOW_S,
+    Attempts,
+)
 from pykbroker.console.sessions import ASK_EVERY_S, IDLE_S, LONGEST_S, MOST_SESSIONS, Session, Sessions
+
+HERE, ELSEWHERE = "127.0.0.1", "192.0.2.7"
 
 
 class Clock:
@@ -156,32 +166,61 @@ def test_a_connection_that_is_opened_while_a_cluster_ends_does_no_harm() -> None
     trio.run(cluster.__aexit__, None, None, None)
 
 
+def fail(attempts: Attempts, user: str, address: str, times: int = 1) -> None:
+    for _ in range(times):
+        assert attempts.wait_s(user, address) == 0
+        attempts.has_failed(user, address)
+
+
 def test_five_failures_close_a_name_for_a_minute_and_no_other_name() -> None:
     clock = Clock()
     attempts = Attempts(clock)
-    for _ in range(MOST_OF_ONE):
-        assert attempts.wait_s("alice") == 0
-        attempts.has_failed("alice")
-    assert attempts.wait_s("alice") == WINDOW_S
-    assert attempts.wait_s("bob") == 0
+    fail(attempts, "alice", HERE, MOST_OF_ONE)
+    assert attempts.wait_s("alice", HERE) == WINDOW_S
+    assert attempts.wait_s("bob", HERE) == 0
     clock.now_s += WINDOW_S
-    assert attempts.wait_s("alice") == 0
+    assert attempts.wait_s("alice", HERE) == 0
 
 
 def test_a_success_forgets_the_failures_before_it() -> None:
     attempts = Attempts(Clock())
-    for _ in range(MOST_OF_ONE):
-        attempts.has_failed("alice")
-    attempts.has_succeeded("alice")
-    assert attempts.wait_s("alice") == 0
+    fail(attempts, "alice", HERE, MOST_OF_ONE)
+    attempts.has_succeeded("alice", HERE)
+    assert attempts.wait_s("alice", HERE) == 0
 
 
-def test_guesses_at_many_names_are_bounded_too() -> None:
+def test_whoever_fails_closes_the_log_in_for_himself_alone() -> None:
     clock = Clock()
     attempts = Attempts(clock)
-    for number in range(MOST_OF_ALL):
-        assert attempts.wait_s(f"user {number}") == 0
-        attempts.has_failed(f"user {number}")
-    assert attempts.wait_s("another") == WINDOW_S
+    fail(attempts, "alice", ELSEWHERE, MOST_OF_ONE)
+    for number in range(MOST_OF_ADDRESS - MOST_OF_ONE):
+        fail(attempts, f"user {number}", ELSEWHERE)
+    assert attempts.wait_s("another", ELSEWHERE) == WINDOW_S
+    assert attempts.wait_s("another", HERE) == attempts.wait_s("alice", HERE) == 0
     clock.now_s += WINDOW_S
-    assert attempts.wait_s("another") == 0
+    assert attempts.wait_s("another", ELSEWHERE) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("2001:db8::1", "2001:db8::ffff:1:2:3"), ("10.0.0.1", "::ffff:10.0.0.1"), ("fe80::1%eth0", "fe80::2%eth1")],
+)
+def test_a_network_that_one_has_whole_counts_as_one_address(one: str, other: str) -> None:
+    attempts = Attempts(Clock())
+    fail(attempts, "alice", one, MOST_OF_ONE)
+    assert attempts.wait_s("alice", other) == WINDOW_S
+    assert attempts.wait_s("alice", "2001:db8:0:1::1") == 0
+
+
+def test_guesses_from_many_addresses_are_bounded_too() -> None:
+    clock = Clock()
+    attempts = Attempts(clock)
+    for number in range(MOST_OF_USER):
+        fail(attempts, "alice", f"10.0.0.{number}")
+    assert attempts.wait_s("alice", HERE) == WINDOW_S
+    assert attempts.wait_s("bob", HERE) == 0
+    for number in range(MOST_OF_ALL - MOST_OF_USER):
+        fail(attempts, f"user {number}", f"10.1.{number // 256}.{number % 256}")
+    assert attempts.wait_s("bob", HERE) == WINDOW_S
+    clock.now_s += WINDOW_S
+    assert attempts.wait_s("bob", HERE) == attempts.wait_s("alice", HERE) == 0

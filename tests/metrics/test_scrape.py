@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from compat_tests.waiting import until
+from pykbroker.cli.main import main
+from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.metrics import scrape as scrapes
 from pykbroker.metrics.catalog import METRICS, Kind
 from pykbroker.metrics.readings import Readings, label
@@ -93,13 +98,13 @@ def test_requests_are_counted_by_api_and_version_with_their_times(broker: Broker
         if labels["request"] == "Produce"
     )
     assert produced >= 1
-    for name in ("totaltimems", "localtimems", "remotetimems", "responsesendtimems"):
+    for name in ("totaltimems", "localtimems", "responsesendtimems"):
         assert scraped.value(f"{OF_REQUESTS}{name}_count", request="Produce") == produced
-    total, local, remote, send = (
-        scraped.value(f"{OF_REQUESTS}{name}_sum", request="Produce")
-        for name in ("totaltimems", "localtimems", "remotetimems", "responsesendtimems")
-    )
-    assert 0 < total == pytest.approx(local + remote + send)
+        assert scraped.value(f"{OF_REQUESTS}{name}_bucket", request="Produce", le="+Inf") == produced
+    parts = ("requestqueuetimems", "localtimems", "remotetimems", "responsequeuetimems", "responsesendtimems")
+    total = scraped.value(f"{OF_REQUESTS}totaltimems_sum", request="Produce")
+    times = [scraped.get(f"{OF_REQUESTS}{name}_sum", request="Produce") or 0.0 for name in parts]
+    assert 0 < total == pytest.approx(sum(times))
     assert scraped.value(f"{OF_REQUESTS}requestbytes_total", request="Produce") > 1000
 
 
@@ -115,6 +120,37 @@ def test_the_wait_of_a_long_poll_is_remote_time(broker: Broker) -> None:
 
 def _waited(broker: Broker) -> float:
     return scrape(broker).get(f"{OF_REQUESTS}remotetimems_sum", request="Fetch") or 0
+
+
+def test_the_time_for_which_a_client_is_muted_is_throttle_time(broker: Broker) -> None:
+    broker.create_topic("t")
+    bootstrap = broker.bootstrap_servers
+    limit = ["--alter", "--client-defaults", "--add-config", "producer_byte_rate=1000"]
+    assert CliRunner().invoke(main, ["quotas", "--bootstrap-server", bootstrap, *limit]).exit_code == 0
+    produce(bootstrap, "t", 100)
+    until(lambda: scrape(broker).get(f"{OF_REQUESTS}throttletimems_sum", request="Produce"), "a Produce is throttled")
+    scraped = scrape(broker)
+    produced = scraped.value(f"{OF_REQUESTS}totaltimems_count", request="Produce")
+    assert scraped.value(f"{OF_REQUESTS}throttletimems_count", request="Produce") == produced
+    assert scraped.get(f"{OF_REQUESTS}throttletimems_count", request="Metadata") is None
+
+
+def test_settings_that_cannot_be_taken_are_errors_of_metadata(broker: Broker) -> None:
+    name = "kafka_server_broker_metadata_metrics_metadata_{}_error_count"
+    assert scrape(broker).value(name.format("apply")) == scrape(broker).value(name.format("load")) == 0
+    parts = broker.nodes[0].node.parts  # type: ignore[union-attr]
+    assert parts is not None
+    image = SimpleNamespace(broker_config=lambda _: {"max.connections": "many"}, client_quotas={})
+    changes = SimpleNamespace(configs=[(BROKER_RESOURCE, "1")], client_quotas=())
+    quotas: Any = parts.connection_quotas[0]
+
+    async def apply() -> None:
+        quotas.apply(1, image, changes)
+
+    broker.running_loop().call(apply)
+    scraped = scrape(broker)
+    assert scraped.value(name.format("apply")) == 1
+    assert scraped.value("kafka_controller_kafkacontroller_metadataerrorcount") == 1
 
 
 def test_errors_are_counted_by_api_and_name(broker: Broker) -> None:
@@ -258,6 +294,9 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
         "pykbroker_gc_seconds",
         "pykbroker_left_out",
         f"{OF_REQUESTS}errors",
+        f"{OF_REQUESTS}requestqueuetimems",
+        f"{OF_REQUESTS}responsequeuetimems",
+        f"{OF_REQUESTS}throttletimems",
     }
 
 

@@ -50,7 +50,7 @@ def test_an_answer_of_each_api_can_be_looked_through(api_key: ApiKey) -> None:
 def test_versions_that_no_api_has_are_counted_together() -> None:
     requests = RequestMetrics()
     for version in range(-32768, 32768):
-        requests.answered(int(ApiKey.API_VERSIONS), version, 1, handled_ns=1, waited_ns=0, sent_ns=0)
+        requests.answered(int(ApiKey.API_VERSIONS), version, 1, handled_ns=1, sent_ns=0)
     versions = requests.of(int(ApiKey.API_VERSIONS)).versions
     assert sum(versions.values()) == 65536
     assert len(versions) < 100
@@ -59,11 +59,17 @@ def test_versions_that_no_api_has_are_counted_together() -> None:
 
 def test_the_parts_of_a_requests_time_are_the_whole() -> None:
     requests = RequestMetrics()
-    requests.answered(PRODUCE, 13, 100, handled_ns=5_000_000, waited_ns=3_000_000, sent_ns=1_000_000)
-    requests.answered(PRODUCE, 13, 50, handled_ns=1_000_000, waited_ns=0, sent_ns=0)
-    requests.answered(PRODUCE, 12, 50, handled_ns=1_000_000, waited_ns=0, sent_ns=0)
+    requests.answered(
+        PRODUCE, 13, 100, 6_000_000, 2_000_000, waited_ns=3_000_000, queued_ns=1_000_000, held_ns=500_000, throttle_ms=7
+    )
+    requests.answered(PRODUCE, 13, 50, 1_000_000, 0)
+    requests.answered(PRODUCE, 12, 50, 100_000, 90_000)
     produce = requests.of(PRODUCE)
     assert (produce.versions, produce.request_bytes) == ({13: 2, 12: 1}, 200)
-    assert (produce.local_ns, produce.remote_ns, produce.send_ns) == (4_000_000, 3_000_000, 1_000_000)
-    assert produce.total.sum_ns == 8_000_000
+    parts = (produce.request_queue, produce.local, produce.remote, produce.response_queue, produce.send)
+    assert [each.sum_ns for each in parts] == [1_000_000, 3_100_000, 3_000_000, 500_000, 1_590_000]
+    assert produce.total.sum_ns == 9_190_000 == sum(each.sum_ns for each in parts)
+    assert produce.throttle.sum_ns == 7_000_000
     assert sum(produce.total.counts) == 3
+    assert all(sum(each.among(3).counts) == 3 for each in parts)
+    assert produce.send.among(3).counts[0] == 2, "two were shorter than the shortest bound"

@@ -1,6 +1,7 @@
 """Records between the broker and text, for `pykbroker consume` and `pykbroker produce`.
 
 - `codecs`, `avro`, `protobuf`: keys and values as text and as JSON, and back; `codec_options` chooses one.
+- `proto_file`: what protoc makes of a `.proto` file, for `protobuf`.
 - `confluent_prefix`: the bytes before data whose schema is in a registry.
 - `envelope`: a whole record as a line of JSON, and back.
 - `json_text`: JSON with other white space.

@@ -16,6 +16,7 @@ from .confluent_prefix import MOST_SCHEMA_ID
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 MOST_SCHEMA_BYTES = 16 * 1024 * 1024
+PROTO_SUFFIX = ".proto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,14 @@ class CodecOptions:
         if self.format is not None:
             raise CommandFailed(f"--{self.side}-format and {flag} exclude each other: a schema is a format")
         text = _read(self.schema)
-        if self.message is not None:
+        is_proto = self.schema.suffix.lower() == PROTO_SUFFIX
+        if self.message is not None or is_proto:
             from .protobuf import protobuf_codec
 
+            if is_proto:
+                from .proto_file import compiled
+
+                text = compiled(self.schema, needed_by=f"{flag} with a .proto file")
             return protobuf_codec(
                 self.schema, text, self.message, flag=flag, schema_id=self.schema_id, is_pretty=is_pretty
             )
@@ -63,13 +69,13 @@ def codec_options(function: CommandT) -> CommandT:
             click.option(
                 f"--{side}-message",
                 metavar="NAME",
-                help=f"The {side}s' message, as in shop.Order, where --{side}-schema is a descriptor set of Protobuf.",
+                help=f"The {side}s' message, as in shop.Order, where --{side}-schema is of Protobuf.",
             ),
             click.option(
                 f"--{side}-schema",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help=f"{side.capitalize()}s are Avro of this schema, or with --{side}-message Protobuf.",
+                help=f"{side.capitalize()}s have this schema: Avro, Protobuf's .proto, or a descriptor set of it.",
             ),
             click.option(
                 f"--{side}-format",

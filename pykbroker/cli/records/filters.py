@@ -1,7 +1,8 @@
 """Filters of `pykbroker consume`: `--key`, `--grep`, `--header`, `--where`. All that are given must hold.
 
 Patterns are RE2's, so that none takes longer than its text, and are found anywhere in a key or value. `--where` is
-JMESPath on the value's document; a value that is no document, or has no such field, is left out.
+JMESPath on the value's document; a value that is no document, or has no such field, is left out, and an expression that
+takes too much for one value ends the command.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from pykbroker.client.fetched import ConsumedRecord
 from ..command import CommandFailed
 from ..line_reader import InvalidLine
 from . import json_text
+from .bounded_search import TooMuch, bounded_search
 from .codecs import TEXT, Codec, JsonCodec
 from .extras import imported
 
 Test = Callable[[ConsumedRecord], bool]
 _ANY_JSON: Final = JsonCodec()
+_MOST_SPENT: Final = 500_000
+"""On one value, and some more for each of its characters: a second or two."""
+_SPENT_PER_CHARACTER: Final = 16
 
 
 def key_matches(pattern: str) -> Test:
@@ -54,12 +59,19 @@ def document_fulfils(expression: str, value: Codec) -> Test:
     except RecursionError:
         raise CommandFailed("--where: the expression is nested too deeply") from None
     codec = _ANY_JSON if value is TEXT else value
+    search = bounded_search(compiled)
 
     def test(record: ConsumedRecord) -> bool:
         if record.value is None:
             return False
         try:
-            found = compiled.search(json_text.parse(codec.document(record.value)))
+            document = codec.document(record.value)
+            found = search(json_text.parse(document), _MOST_SPENT + _SPENT_PER_CHARACTER * len(document))
+        except TooMuch:
+            place = f"{record.topic}-{record.partition}@{record.offset}"
+            raise CommandFailed(
+                f"--where takes too much for {place}: the expression makes more of it with each step"
+            ) from None
         except (InvalidLine, ValueError, RecursionError, jmespath.exceptions.JMESPathError):
             return False
         # JMESPath's own idea of what is true: a number is, 0 included.

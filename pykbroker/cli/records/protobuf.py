@@ -1,6 +1,7 @@
-"""Keys and values in Protobuf, by a descriptor set and the name of a message, shown in Protobuf's JSON encoding.
+"""Keys and values in Protobuf, by a schema and the name of a message, shown in Protobuf's JSON encoding.
 
-`protoc --include_imports --descriptor_set_out=orders.desc orders.proto` makes such a set. Data with and without the
+A schema is a `.proto` file (`proto_file`), or a descriptor set, as `protoc --include_imports
+--descriptor_set_out=orders.desc orders.proto` makes it. Data with and without the
 prefix of a schema registry is read; the registry is not asked. Fields that the message does not have are not shown.
 """
 
@@ -19,6 +20,7 @@ from ..line_reader import InvalidLine
 from . import json_text
 from .confluent_prefix import PREFIX_BYTES, has_prefix, prefix
 from .extras import imported
+from .proto_file import listed, message_name
 
 _FIRST_MESSAGE = b"\0"
 """The index of a message in its file, as serializers shorten it where it is the first."""
@@ -71,27 +73,39 @@ class ProtobufCodec:
 
 
 def protobuf_codec(
-    path: Path, descriptors: bytes, message: str, *, flag: str, schema_id: int | None, is_pretty: bool
+    path: Path, descriptors: bytes, message: str | None, *, flag: str, schema_id: int | None, is_pretty: bool
 ) -> ProtobufCodec:
-    """Raises CommandFailed for a file that is no descriptor set, or has no such message."""
+    """Raises CommandFailed for a file that is no descriptor set, or has no such message.
+
+    path: also of the `.proto` file that the descriptor set was made of. message: None for the only one.
+    """
     needed_by = f"{flag} with Protobuf"
     descriptor_pb2 = imported("google.protobuf.descriptor_pb2", extra="protobuf", needed_by=needed_by)
     descriptor_pool = imported("google.protobuf.descriptor_pool", extra="protobuf", needed_by=needed_by)
     message_factory = imported("google.protobuf.message_factory", extra="protobuf", needed_by=needed_by)
     decode_error = imported("google.protobuf.message", extra="protobuf", needed_by=needed_by).DecodeError
     pool = descriptor_pool.DescriptorPool()
+    names: list[str] = []
     try:
-        for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
+        files = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file
+        for file in files:
             pool.Add(file)
+        names += _names(files[-1]) if files else []  # protoc puts a file behind those that it imports
+        message = message or message_name(path, names, flag)
         message_class = message_factory.GetMessageClass(pool.FindMessageTypeByName(message))
     except KeyError:
-        raise CommandFailed(f"{path} has no message '{message}'; names have their package, as in shop.Order") from None
+        raise CommandFailed(f"{path} has no message '{message}', but {listed(names) or 'none at all'}") from None
     except (decode_error, TypeError, ValueError) as error:
         raise CommandFailed(
             f"{path} is not a descriptor set, as protoc --include_imports --descriptor_set_out makes one: "
             f"{_first_line(error)}"
         ) from None
     return ProtobufCodec(message_class, schema_id=schema_id, is_pretty=is_pretty)
+
+
+def _names(file: Any) -> list[str]:
+    package = f"{file.package}." if file.package else ""
+    return [f"{package}{each.name}" for each in file.message_type]
 
 
 def _without_prefix(data: bytes) -> bytes:

@@ -7,6 +7,7 @@ from typing import Final
 
 from pykbroker.client.configs import Resource, ResourceType, alter_configs
 from pykbroker.client.errors import BadInput, check
+from pykbroker.config.urls import without_secrets
 from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.messages.configs import (
@@ -66,13 +67,20 @@ def config_row(config: DescribeConfigsResourceResult, here: ConfigSource) -> Con
     """Return the row of a config. here: the source of values that are set at the resource itself."""
     return ConfigRow(
         name=config.name,
-        value=None if config.is_sensitive else config.value,
+        value=_value(config),
         source=_source(config.config_source),
         is_set_here=config.config_source == here,
         is_read_only=config.read_only,
         is_sensitive=config.is_sensitive,
         documentation=config.documentation or None,
     )
+
+
+def _value(config: DescribeConfigsResourceResult) -> str | None:
+    """Return what a browser is shown. A value that is changed there comes back, and is whole."""
+    if config.is_sensitive or config.value is None:
+        return None
+    return without_secrets(config.value) if config.read_only else config.value
 
 
 def _source(number: int) -> str:

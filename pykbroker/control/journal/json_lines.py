@@ -8,7 +8,7 @@ ended elsewhere than before (`points`). A journal of several nodes has no points
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -110,9 +110,11 @@ class ReadJournal:
         return found
 
 
-def read_journal(path: str | Path) -> ReadJournal:
+def read_journal(path: str | Path, on_line: Callable[[int], None] | None = None) -> ReadJournal:
     """Read a journal back. Raises JournalFileError for what is none, and JournalCut, which has what there is of it, for
     one that ends too early.
+
+    on_line: called with the number of characters of each line.
     """
     path = Path(path)
     journal = ReadJournal()
@@ -121,6 +123,8 @@ def read_journal(path: str | Path) -> ReadJournal:
     with path.open(encoding="utf-8", errors="replace") as file:
         while line := file.readline(MOST_LINE_CHARACTERS):
             number += 1
+            if on_line is not None:
+                on_line(len(line))
             values = _values(line)
             if values is None:
                 if number == 1:

@@ -334,7 +334,7 @@ class Connection:
             frame = self._buffer.detach(frame)
         self._phase = _HANDLING
         state, began_ns, before = self.state, perf_counter_ns(), self.state.request
-        state.waited_ns = 0
+        state.waited_ns = state.queued_ns = state.held_ns = 0
         answer = await self._dispatcher.answer(frame, state)
         answered_ns = perf_counter_ns()
         self.served_requests += 1
@@ -356,8 +356,11 @@ class Connection:
                 request.api_version,
                 size,
                 answered_ns - began_ns,
-                state.waited_ns,
                 perf_counter_ns() - answered_ns,
+                queued_ns=state.queued_ns,
+                waited_ns=state.waited_ns,
+                held_ns=state.held_ns,
+                throttle_ms=state.throttle_ms,
             )
         if state.throttle_ms:
             return await self._stay_muted()
@@ -387,7 +390,7 @@ class Connection:
         self._memory.hold_answer(in_memory)
         self._answer_bytes = in_memory
         try:
-            await self._transport.send(answer, self._next_turn)
+            await self._transport.send(answer, self._next_turn_of_answer)
         finally:
             self._release_answer()
         self._unyielded_bytes += in_memory * _ANSWER_COST
@@ -461,6 +464,11 @@ class Connection:
         finally:
             self._waits_for_turn = False
         self._has_turn = True
+
+    async def _next_turn_of_answer(self) -> None:
+        began_ns = perf_counter_ns()
+        await self._next_turn()
+        self.state.held_ns += perf_counter_ns() - began_ns
 
     def _log_refusal(self, reason: str) -> None:
         state = self.state

@@ -30,6 +30,7 @@ from pykbroker.quotas.rate import QuotaWindows
 
 from ..runtime.clock import Clock
 from ..runtime.log_lines import printable
+from ..runtime.metadata_errors import MetadataErrors
 from ..runtime.signal import Signal
 from .host_addresses import HostAddresses, canonical_address
 
@@ -74,6 +75,8 @@ class ConnectionQuotas:
         """Of hosts that are named."""
         self._addresses: dict[str, str] = {}
         """Of hosts that are named, as far as they are known."""
+        self.errors = MetadataErrors()
+        """Settings of the metadata that could not be used are counted here."""
         self._changed = Signal()
         self._hosts_changed = Signal()
         self.close_least_used: dict[str, CloseLeastUsed] = {}
@@ -88,6 +91,7 @@ class ConnectionQuotas:
             try:
                 counts = connection_counts(self._config, self._listeners, image.broker_config(node_id))
             except ConfigurationError as error:
+                self.errors.apply += 1
                 _log.error("the limits of connections stay as they are: %s", printable(str(error)))
             else:
                 self._configure(counts)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property, partial
 from itertools import count
+from time import perf_counter_ns
 from typing import Generic, cast
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
@@ -168,7 +169,9 @@ class Dispatcher(Generic[NodeT]):
         """Unpacked in a thread, when there is room for what comes out."""
         header = context.header
         is_let_in = header.api_key in MEMBERS
+        began_ns = perf_counter_ns()
         admission = context.admission = await self._large[header.api_key].enter(0 if is_let_in else len(frame))
+        context.connection.queued_ns += perf_counter_ns() - began_ns
         try:
             request = await self._packing.run(handler.decode, header.api_version, frame, body)
             _let_go(frame, context)

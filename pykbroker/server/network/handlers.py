@@ -105,6 +105,10 @@ class ConnectionState:
     """Since any quota was set."""
     waited_ns: int = 0
     """For how long the request in hand, or the last one, has waited for replicas or for records."""
+    queued_ns: int = 0
+    """For how long it has waited for room to be unpacked."""
+    held_ns: int = 0
+    """For how long its answer has waited between two pieces, for the turns of others."""
     throttle_ms: int = 0
     """The time for which nothing of the client is served behind the answer."""
 

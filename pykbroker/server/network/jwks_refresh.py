@@ -16,6 +16,7 @@ import trio
 from pykbroker.client.https import MAX_BYTES, FetchFailed, fetch
 from pykbroker.client.small_files import read_small_file
 from pykbroker.config import ConfigurationError
+from pykbroker.config.urls import without_secrets
 from pykbroker.security.sasl.oauthbearer.key_set import KeySet, UnusableKeys
 from pykbroker.security.sasl.oauthbearer.remote_keys import RemoteKeys, waits_ms
 from pykbroker.security.sasl.oauthbearer.validator_settings import JwksAddress
@@ -68,12 +69,18 @@ class JwksRefresh:
                 wait_ms = next(waits, None) if isinstance(error, FetchFailed) and not error.is_final else None
                 if wait_ms is None:
                     return (
-                        str(error) if urlsplit(self._address.url).scheme == "file" else f"{self._address.url}: {error}"
+                        str(error)
+                        if urlsplit(self._address.url).scheme == "file"
+                        else f"{without_secrets(self._address.url)}: {error}"
                     )
                 await trio.sleep(wait_ms / 1000)
                 continue
             if keys.unusable:
-                _log.info("keys of %s that are left out: %s", self._address.url, "; ".join(keys.unusable[:10]))
+                _log.info(
+                    "keys of %s that are left out: %s",
+                    without_secrets(self._address.url),
+                    "; ".join(keys.unusable[:10]),
+                )
             self.keys.take(keys)
             return None
 

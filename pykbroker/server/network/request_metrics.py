@@ -1,8 +1,17 @@
 """Requests by API: how many, how large, how long they took, and which errors their answers had (`RequestMetrics`).
 
-The time of a request begins when its frame is whole and ends when the peer has taken the answer. Kafka's request and
-response queues have no counterpart: one loop reads, handles and answers. What a Produce waits for replicas, and a Fetch
-for records, is its remote time; what else passes before the answer is its local time.
+The time of a request begins when its frame is whole and ends when the peer has taken the answer. One loop reads,
+handles and answers, so that most requests wait in no queue:
+
+- A large request waits until there is room to unpack it. Kafka's name for that is the request queue.
+- A Produce waits for replicas and a Fetch for records: the remote time.
+- What else passes before the answer is the local time.
+- A large answer goes out in pieces, with a turn of others in between: those waits are the response queue.
+- The rest, until the peer has taken the answer, is the send time.
+- Behind it a client beyond its quota is muted: the throttle time, which is no part of the whole.
+
+A part that is shorter than the shortest bucket is added up and not counted, as nearly all are: `Histogram.among` knows
+how many there were.
 
 Errors are counted by what an answer says, in its first entries: an answer of thousands is not gone through for that.
 """
@@ -15,7 +24,7 @@ from typing import Any, Final
 
 from pykbroker.protocol.schema import Message, Struct
 
-from ..runtime.histogram import Histogram
+from ..runtime.histogram import SHORTEST_NS, Histogram
 
 _MOST_ENTRIES: Final = 100
 """Entries of an answer whose errors are counted."""
@@ -27,17 +36,30 @@ UNKNOWN_VERSION: Final = -1
 class ApiMetrics:
     """The requests of one API. versions: how many there were of each. errors: how often an answer said which code.
 
-    local_ns, remote_ns, send_ns: of all requests together, the parts of `total`.
+    request_queue, local, remote, response_queue, send: the parts of `total`, and throttle behind it; the short ones are
+    counted in `total` alone.
     """
 
-    __slots__ = ("errors", "local_ns", "remote_ns", "request_bytes", "send_ns", "total", "versions")
+    __slots__ = (
+        "errors",
+        "local",
+        "remote",
+        "request_bytes",
+        "request_queue",
+        "response_queue",
+        "send",
+        "throttle",
+        "total",
+        "versions",
+    )
 
     def __init__(self) -> None:
         self.versions: dict[int, int] = {}
         self.errors: dict[int, int] = {}
         self.request_bytes = 0
         self.total = Histogram()
-        self.local_ns = self.remote_ns = self.send_ns = 0
+        self.request_queue, self.local, self.remote = Histogram(), Histogram(), Histogram()
+        self.response_queue, self.send, self.throttle = Histogram(), Histogram(), Histogram()
 
 
 class RequestMetrics:
@@ -55,9 +77,22 @@ class RequestMetrics:
         return found
 
     def answered(
-        self, api_key: int, version: int, size_bytes: int, handled_ns: int, waited_ns: int, sent_ns: int
+        self,
+        api_key: int,
+        version: int,
+        size_bytes: int,
+        handled_ns: int,
+        sent_ns: int,
+        *,
+        queued_ns: int = 0,
+        waited_ns: int = 0,
+        held_ns: int = 0,
+        throttle_ms: int = 0,
     ) -> None:
-        """Count a request. handled_ns: until its answer was there, of which it waited for waited_ns."""
+        """Count a request. handled_ns: until its answer was there, of which it was queued and waited.
+
+        sent_ns: from then on, of which the answer was held back for others. throttle_ms: comes behind it.
+        """
         api = self.by_api.get(api_key) or self.of(api_key)
         try:
             api.versions[version] += 1
@@ -65,10 +100,25 @@ class RequestMetrics:
             of = version if 0 <= version <= _LAST_VERSION else UNKNOWN_VERSION
             api.versions[of] = api.versions.get(of, 0) + 1
         api.request_bytes += size_bytes
-        api.local_ns += handled_ns - waited_ns
-        api.remote_ns += waited_ns
-        api.send_ns += sent_ns
         api.total.record(handled_ns + sent_ns)
+        if queued_ns:
+            api.request_queue.record(queued_ns)
+        if waited_ns:
+            api.remote.record(waited_ns)
+        if held_ns:
+            api.response_queue.record(held_ns)
+            sent_ns -= held_ns
+        if throttle_ms:
+            api.throttle.record(throttle_ms * 1_000_000)
+        local_ns = handled_ns - waited_ns - queued_ns
+        if local_ns < SHORTEST_NS:
+            api.local.sum_ns += local_ns
+        else:
+            api.local.record(local_ns)
+        if sent_ns < SHORTEST_NS:
+            api.send.sum_ns += sent_ns
+        else:
+            api.send.record(sent_ns)
 
     def note_errors(self, api_key: int, response: Message) -> None:
         """Count what the answer says of errors."""

@@ -34,6 +34,7 @@ from pykbroker.security.sasl.process_options import NO_OPTIONS, ProcessOptions
 
 from ..network.sasl_gate import ListenerSasl
 from ..runtime.clock import Clock
+from ..runtime.metadata_errors import MetadataErrors
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from .offered_mechanisms import SaslParts, offered_mechanisms
@@ -85,6 +86,8 @@ class NodeSasl:
         self._options = options
         self._parts = parts
         self._threads = threads
+        self.errors = MetadataErrors()
+        """Settings of the metadata that could not be used are counted here."""
         self._changed = Signal()
         self._wanted: dict[str, str] = {}
         self._taken: dict[str, str] = {}
@@ -149,6 +152,7 @@ class NodeSasl:
             try:
                 read = await self._threads.run(self._read, listener, wanted)
             except ConfigurationError as error:
+                self.errors.apply += 1
                 _log.error("listener %s keeps its SASL settings, the new ones cannot be used: %s", listener, error)
             else:
                 self._take(listener, read)

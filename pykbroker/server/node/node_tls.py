@@ -30,6 +30,7 @@ from ..network.listener_tls import ListenerTls
 from ..network.tls_network import TlsNetwork
 from ..network.tls_transport import Handshakes
 from ..network.transport import Network
+from ..runtime.metadata_errors import MetadataErrors
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 
@@ -178,6 +179,8 @@ class NodeTls:
         self._threads = threads
         self._node_id = config.node_id
         self._handshakes = Handshakes(threads)
+        self.errors = MetadataErrors()
+        """Settings of the metadata that could not be used are counted here."""
         self._changed = Signal()
         self._dynamic: dict[str, str] = {}
         listeners = config.listeners
@@ -240,6 +243,7 @@ class NodeTls:
             try:
                 read(secured, self._dynamic)
             except ConfigurationError as error:
+                self.errors.apply += 1
                 _log.error("listener %s keeps its old stores, the new ones cannot be used: %s", secured.name, error)
 
 

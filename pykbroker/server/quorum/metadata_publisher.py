@@ -17,8 +17,9 @@ import trio
 from pykbroker.metadata.features import UnsupportedFeatureLevel, check_feature_levels
 from pykbroker.metadata.image import ImageChanges, InconsistentMetadata, MetadataImage
 from pykbroker.metadata.image_difference import difference
-from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.files.errors import CorruptLog, FileError
 
+from ..runtime.metadata_errors import MetadataErrors
 from ..runtime.signal import Signal
 from ..runtime.startup_error import StartupError
 from ..runtime.turns import Turn
@@ -49,6 +50,8 @@ class MetadataPublisher:
         """
         self.image = MetadataImage()
         self.applied_offset = 0
+        self.errors = MetadataErrors()
+        """Those who apply the image count theirs here."""
         self._raft = raft
         self._log = log
         self._remedy = remedy
@@ -116,7 +119,11 @@ class MetadataPublisher:
             with telling(self._remedy):
                 changes = await self._replay_committed()
             check_feature_levels(self.image)
+        except (CorruptLog, FileError):
+            self.errors.load += 1
+            raise
         except UnsupportedFeatureLevel as error:
+            self.errors.load += 1
             raise StartupError(str(error)) from error
         return changes
 

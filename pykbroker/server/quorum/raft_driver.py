@@ -111,7 +111,8 @@ class RaftDriver:
         self._wants_flush = Signal()
         self._flushing = trio.Lock()
         self._durable_end_offset = log.end_offset
-        self._full = FullDirectories(clock)
+        self.full = FullDirectories(clock)
+        """The metadata log's directory, where it has no room."""
         self._refusal: NoRoom | None = None
         """Of what raft itself wants written, as long as there is no room for it."""
         self._wants_to_resign = False
@@ -248,14 +249,14 @@ class RaftDriver:
         try:
             size_bytes = self._log.append_encoded(records, self._raft.epoch)
         except NoRoom as refusal:
-            self._full.refused(self._log.directory, refusal)
+            self.full.refused(self._log.directory, refusal)
             raise
         except DiskFailed as failure:
             self._failure = failure
             self._work.set()
             raise
-        if self._full:
-            self._full.written(self._log.directory)
+        if self.full:
+            self.full.written(self._log.directory)
         messages = records.messages
         base_offset = self._raft.propose(messages, len(messages)).base_offset
         proposed = map(MetadataRecord, count(base_offset), messages)
@@ -451,5 +452,5 @@ class RaftDriver:
                 return
             except NoRoom as refusal:
                 self._refusal = refusal
-                self._full.refused(self._log.directory, refusal)
+                self.full.refused(self._log.directory, refusal)
             await trio.sleep(_RETRY_MS / 1000)

@@ -25,14 +25,17 @@ logger = logging.getLogger(__name__)
 
 
 class StorageFailures:
-    """The handling of failed disks. metadata_log_dir: without it, or without any other directory, the node ends."""
+    """The handling of failed disks. metadata_log_dir: without it, or without any other directory, the node ends.
+
+    full: the directories that have no room.
+    """
 
     def __init__(
         self, partitions: HostedPartitions, logs: HostedLogs, full: FullDirectories, *, metadata_log_dir: str
     ) -> None:
         self._partitions = partitions
         self._logs = logs
-        self._full = full
+        self.full = full
         self._metadata_log_dir = posixpath.normpath(metadata_log_dir)
         self._last: DiskFailed | None = None
         self._no_directory_left = trio.Event()
@@ -65,7 +68,7 @@ class StorageFailures:
         if isinstance(failure, DiskFailed):
             self._take_offline(directory, failure)
         elif isinstance(failure, NoRoom):
-            self._full.refused(directory.path, failure)
+            self.full.refused(directory.path, failure)
 
     def _take_offline(self, directory: LogDirectory, failure: DiskFailed) -> None:
         """A disk that failed once is not asked again: what it did with the last write is not known (KIP-112)."""
@@ -88,7 +91,7 @@ class StorageFailures:
         """A write was possible, where one may have found no room before."""
         directory = self._logs.directory_of(log)
         if directory is not None:
-            self._full.written(directory.path)
+            self.full.written(directory.path)
 
     # Logs
 

@@ -90,6 +90,7 @@ def compose(
     node = cluster_node(config, storage, environment, of_controller, tls, sasl)
     for each in (tls, sasl):
         if each is not None:
+            each.errors = node.metadata.errors
             node.metadata.subscribe(each.apply)
     role = None
     if "broker" in config.roles:
@@ -157,6 +158,7 @@ def _connection_quotas(
         clock=environment.clock,
         hosts=HostAddresses(environment.threads),
     )
+    quotas.errors = node.metadata.errors
     node.metadata.subscribe(partial(quotas.apply, node.node_id))
     return quotas
 
