@@ -21,6 +21,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.ports import take_ports
+from compat_tests.waiting import until
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -229,6 +230,48 @@ def test_bad_properties_are_one_line(tmp_path: Path, content: str | None, expect
         properties.write_text(content)
     line = refused(properties, cwd=tmp_path)
     assert all(each in line for each in expected), line
+
+
+def test_properties_in_utf_16_are_one_line(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_bytes("node.id=1\r\n".encode("utf-16"))
+    assert "is in UTF-16; save it as UTF-8" in refused(properties, cwd=tmp_path)
+
+
+def test_the_mark_that_editors_put_in_front_of_utf_8_is_no_part_of_a_key(start: StartNode, tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_bytes(b"\xef\xbb\xbfnode.id=7\r\n")
+    assert start(properties).ready[2] == "7"
+
+
+def test_a_pipe_of_properties_that_nobody_writes_is_left_by_a_signal(tmp_path: Path) -> None:
+    pipe = tmp_path / "server.properties"
+    os.mkfifo(pipe)
+    process = run_process("start", pipe, cwd=tmp_path)
+    # Whoever opens the other end waits until the command reads: then it is where a signal must end it.
+    descriptor = os.open(pipe, os.O_WRONLY)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=TIMEOUT_S)
+    os.close(descriptor)
+    assert process.returncode == 0
+    assert "the node stops before it starts" in err
+
+
+@pytest.mark.parametrize(("stream", "to"), [("1", ">/dev/full"), ("2", ">/dev/full"), ("1", ">&-"), ("2", ">&-")])
+def test_a_node_serves_where_its_output_goes_nowhere(tmp_path: Path, stream: str, to: str) -> None:
+    port_file = tmp_path / "port"
+    flags = f"start --ephemeral --port 0 --port-file {port_file}"
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {sys.executable} -m pykbroker {flags} {stream}{to}"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(lambda: port_file.exists() or process.poll() is not None, "the node neither serves nor ends")
+    assert AdminClient({"bootstrap.servers": port_file.read_text().splitlines()[0]}).list_topics(timeout=60).brokers
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
 
 
 def test_an_override_without_a_value_is_one_line(tmp_path: Path) -> None:
