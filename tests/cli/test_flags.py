@@ -189,6 +189,7 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
         ("configs alter topic --set k=1", "An entity's name is missing"),
         ("configs alter topic t u --set k=1", "One entity is altered at a time"),
         ("configs alter user a --set foo=1", "'foo' is no config of users; producer_byte_rate, "),
+        ("quotas set --user a producer_byterate=1", "SCRAM-SHA-512 are. Did you mean 'producer_byte_rate' or "),
         ("configs --alter --topic t --add-config a=1 --json", "--json can be used with --describe only"),
         ("users create", "Missing argument 'USER'"),
         (
