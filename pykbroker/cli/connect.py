@@ -31,9 +31,11 @@ def run_on_cluster(action: Callable[[Cluster, Options], Awaitable[T]], options: 
     properties = read_client_properties(options.command_config)
 
     async def work() -> T:
-        async with open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster:
-            async with suggesting_topics(cluster):
-                return await action(cluster, options)
+        async with (
+            open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster,
+            suggesting_topics(cluster),
+        ):
+            return await action(cluster, options)
 
     return run(work)
 

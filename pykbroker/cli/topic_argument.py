@@ -1,4 +1,4 @@
-"""The topic of `consume` and `produce` by its name alone, `pykbroker consume orders`, beside Kafka's `--topic orders`."""
+"""The topic of `consume` and `produce` without a flag, `pykbroker consume orders`, beside Kafka's `--topic orders`."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def test_a_lock_file_that_may_not_be_opened_is_not_told_as_a_lock_of_somebody(
 
 def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DiskFailed, match="cannot create .*file: a file has that name"):
+    with pytest.raises(DiskFailed, match=r"cannot create .*file: a file has that name"):
         OsDisk().make_directory(str(tmp_path / "file"))
 
 
