@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -28,12 +28,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class SuggestingGroup(click.Group):
-    """A group whose unknown commands are answered with those that are spelled alike."""
+    """A group whose unknown commands are answered with those that are spelled alike.
+
+    other_names: by those that Kafka's tools have, where the commands have others.
+    """
+
+    def __init__(self, *args: Any, other_names: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._other_names = other_names or {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
+        name = self._other_names.get(args[0], args[0])
+        args = [name, *args[1:]]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command '{name[:_LONGEST_NAME]}'.{did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)

@@ -243,6 +243,18 @@ def test_bad_flags_are_one_line_and_exit_code_1(arguments: str, complaint: str) 
 
 
 @pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("completion", "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish"),
+        ("start --port abc", "Invalid value for '--port': 'abc' is not a valid integer."),
+    ],
+)
+def test_what_click_says_in_several_lines_is_one(arguments: str, complaint: str) -> None:
+    result = CliRunner().invoke(main, arguments.split())
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {complaint}\n")
+
+
+@pytest.mark.parametrize(
     "arguments",
     ["topics --list", "produce --topic t", "consume --topic t", "groups --list", "configs --describe --topic t"],
 )
