@@ -205,6 +205,14 @@ def test_directories_of_two_clusters_are_one_line(start: StartNode, tmp_path: Pa
     assert second.cluster_id in line
 
 
+@pytest.mark.parametrize("directories", ["d,d", "d,./d", "d,link"])
+def test_a_directory_that_is_named_twice_is_one_line(tmp_path: Path, directories: str) -> None:
+    (tmp_path / "link").symlink_to("d")
+    line = refused("--override", f"log.dirs={directories}", "--port", "0", cwd=tmp_path)
+    assert line == f"Error: log.dirs has one directory twice: {directories.replace(',', ', ')}"
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     line = refused("--data-dir", "file/below", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path)
