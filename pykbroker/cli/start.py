@@ -22,7 +22,7 @@ import click
 
 from pykbroker.error_groups import first_of
 
-from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .command import EXIT_INTERRUPTED, ClientCommand, CommandFailed, forget_stdout, one_line
 from .examples import examples
 from .service_manager import tell_service_manager
 from .start_files import allow_all_descriptors, announced_in, directory_of_flags
@@ -70,8 +70,11 @@ def command(flags: StartFlags) -> None:
     flags.check()
     if flags.check_config:
         write_log_to(sys.stderr, logging.ERROR)
-        with _waits_for_properties(flags, stop):
-            _check_config(flags)
+        try:
+            with _waits_for_properties(flags, stop):
+                _check_config(flags)
+        except SystemExit:  # of a signal: a check that did not come to its end found nothing
+            raise SystemExit(EXIT_INTERRUPTED) from None
         return
     write_log_to(sys.stderr, style=flags.log_format, levels=flags.levels)
     allow_all_descriptors()

@@ -252,17 +252,21 @@ def test_the_mark_that_editors_put_in_front_of_utf_8_is_no_part_of_a_key(start: 
     assert start(properties).ready[2] == "7"
 
 
-def test_a_pipe_of_properties_that_nobody_writes_is_left_by_a_signal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flags", "code", "told"), [((), 0, "the node stops before"), (("--check-config",), 130, "")])
+def test_a_pipe_of_properties_that_nobody_writes_is_left_by_a_signal(
+    tmp_path: Path, flags: tuple[str, ...], code: int, told: str
+) -> None:
     pipe = tmp_path / "server.properties"
     os.mkfifo(pipe)
-    process = run_process("start", pipe, cwd=tmp_path)
+    process = run_process("start", pipe, *flags, cwd=tmp_path)
     # Whoever opens the other end waits until the command reads: then it is where a signal must end it.
     descriptor = os.open(pipe, os.O_WRONLY)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=TIMEOUT_S)
     os.close(descriptor)
-    assert process.returncode == 0
-    assert "the node stops before it starts" in err
+    assert process.returncode == code
+    assert told in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(("stream", "to"), [("1", ">/dev/full"), ("2", ">/dev/full"), ("1", ">&-"), ("2", ">&-")])
