@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .acl_options import OPERATIONS, AclOptions, action_of, check
-from .command import bootstrap_options
+from .command import CommandFailed, bootstrap_options
 from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
@@ -97,7 +97,28 @@ def command(**flags: Any) -> None:
 
 
 def _run(action: Callable[[Cluster, AclOptions], Awaitable[None]], options: AclOptions) -> None:
-    run_on_cluster(action, options, client_id="acls")
+    run_on_cluster(_saying_what_to_set(action), options, client_id="acls")
+
+
+def _saying_what_to_set(
+    action: Callable[[Cluster, AclOptions], Awaitable[None]],
+) -> Callable[[Cluster, AclOptions], Awaitable[None]]:
+    """Do an action, and say what a broker without ACLs lacks."""
+
+    async def act(cluster: Cluster, options: AclOptions) -> None:
+        from pykbroker.client.errors import KafkaError
+        from pykbroker.protocol.errors import ErrorCode
+
+        try:
+            await action(cluster, options)
+        except KafkaError as error:
+            if error.error_code is not ErrorCode.SECURITY_DISABLED:
+                raise
+            raise CommandFailed(
+                f"{str(error).rstrip('.')}: it needs authorizer.class.name, or start --secure"
+            ) from None
+
+    return act
 
 
 @command.command(

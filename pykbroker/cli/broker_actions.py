@@ -49,6 +49,14 @@ async def list_all(cluster: Cluster, options: BrokerOptions) -> bool:
     return bool(shown) if options.filters else any(row.state != "up" for row in rows)
 
 
+async def print_cluster_id(cluster: Cluster, options: BrokerOptions) -> None:
+    described = await describe_cluster(cluster)
+    if options.as_json:
+        print_json([{"cluster_id": described.cluster_id}])
+    else:
+        click.echo(f"Cluster ID: {described.cluster_id}")
+
+
 def _is_found(row: BrokerRow, options: BrokerOptions) -> bool:
     return (
         (options.fenced and bool(row.broker.is_fenced))

@@ -64,6 +64,16 @@ def describe(**flags: Any) -> None:
         raise SystemExit(1)
 
 
+@command.command("cluster-id", epilog=examples(("The id of the cluster", "pykbroker brokers cluster-id")))
+@bootstrap_options
+@json_option
+def cluster_id(**flags: Any) -> None:
+    """Print the id of the cluster, as kafka-cluster does."""
+    from . import broker_actions
+
+    run_on_cluster(broker_actions.print_cluster_id, broker_actions.BrokerOptions(**flags), client_id=CLIENT_ID)
+
+
 @command.command(
     "unregister", epilog=examples(("A broker that never comes back", "pykbroker brokers unregister 3 --yes"))
 )

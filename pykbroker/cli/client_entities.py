@@ -23,6 +23,7 @@ from .java_double import java_double
 from .output import Column, print_table, stdout_is_terminal
 from .printable import printable
 from .scram_password import ScramPassword, parse_scram_password
+from .suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -198,7 +199,10 @@ def _check_keys(entity: ClientEntity, keys: Iterable[str]) -> None:
     known = [*_KEYS[type_], *(MECHANISMS if entity.is_user else ())]
     for key in keys:
         if key not in known:
-            raise CommandFailed(f"'{key[:_MOST_CHARACTERS]}' is no config of {type_}s; {', '.join(known)} are")
+            hint = did_you_mean(key, known)
+            raise CommandFailed(
+                f"'{key[:_MOST_CHARACTERS]}' is no config of {type_}s; {', '.join(known)} are{hint and '.'}{hint}"
+            )
 
 
 def _quota(key: str, text: str) -> float:

@@ -28,9 +28,21 @@ from .stop_requests import StopRequests
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
 
 
+class _Cluster(ClientCommand):
+    """The command takes no word, and says where those are that other tools have for a cluster which runs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-"):
+            raise CommandFailed(
+                f"'{args[0][:60]}' is no option of `pykbroker cluster`, which starts nodes; "
+                "`pykbroker brokers`, `quorum` and `top` describe a cluster that runs"
+            )
+        return super().parse_args(ctx, args)
+
+
 @click.command(
     "cluster",
-    cls=ClientCommand,
+    cls=_Cluster,
     epilog=examples(
         ("Three nodes", "pykbroker cluster"),
         (

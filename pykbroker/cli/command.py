@@ -53,7 +53,7 @@ class ClientCommand(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise self.failure(error.format_message()) from None
+            raise self.failure(_told(error)) from None
 
 
 class ClientGroup(SuggestingGroup):
@@ -72,7 +72,7 @@ class ClientGroup(SuggestingGroup):
         except _HELP:
             raise
         except click.UsageError as error:
-            raise CommandFailed(error.format_message()) from None
+            raise CommandFailed(_told(error)) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -80,7 +80,12 @@ class ClientGroup(SuggestingGroup):
         except _HELP:
             raise
         except click.UsageError as error:
-            raise CommandFailed(error.format_message()) from None
+            raise CommandFailed(_told(error)) from None
+
+
+def _told(error: click.UsageError) -> str:
+    """Return an error of click's in one line; a number that is none is no question of its range."""
+    return " ".join(error.format_message().split()).replace("is not a valid integer range", "is not a valid integer")
 
 
 def bootstrap_options(function: Callable[P, T]) -> Callable[P, T]:

@@ -12,6 +12,11 @@ from .entries import Value
 
 _TYPES: Final = ("unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password")
 """Types by their numbers in DescribeConfigs (KIP-569)."""
+_NAMES_OF_TOOLS: Final = {
+    ConfigSource.CLIENT_METRICS_CONFIG: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    ConfigSource.GROUP_CONFIG: "DYNAMIC_GROUP_CONFIG",
+}
+"""Sources that Java's clients (`ConfigEntry.ConfigSource`) name otherwise than the protocol."""
 
 
 def as_json(type_: str, name: str, rows: Sequence[DescribeConfigsResourceResult]) -> Value:
@@ -21,7 +26,9 @@ def as_json(type_: str, name: str, rows: Sequence[DescribeConfigsResourceResult]
 
 def source_name(source: int) -> str:
     """Return the name of a source in Kafka's tools; a newer broker may have others."""
-    return ConfigSource(source).name if source in list(ConfigSource) else str(source)
+    if source not in list(ConfigSource):
+        return str(source)
+    return _NAMES_OF_TOOLS.get(ConfigSource(source), ConfigSource(source).name)
 
 
 def _config(row: DescribeConfigsResourceResult) -> Value:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -30,10 +31,31 @@ def run_on_cluster(action: Callable[[Cluster, Options], Awaitable[T]], options: 
     properties = read_client_properties(options.command_config)
 
     async def work() -> T:
-        async with open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster:
+        async with (
+            open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster,
+            suggesting_topics(cluster),
+        ):
             return await action(cluster, options)
 
     return run(work)
+
+
+@asynccontextmanager
+async def suggesting_topics(cluster: Cluster) -> AsyncIterator[None]:
+    """Turn the error of a topic that does not exist into one that names those spelled alike. Raises CommandFailed."""
+    from pykbroker.client.errors import UnknownTopic
+
+    try:
+        yield
+    except UnknownTopic as error:
+        if error.topic is None:
+            raise
+        from pykbroker.client.topics import list_topics
+
+        from .suggestions import did_you_mean
+
+        hint = did_you_mean(error.topic, [each.name for each in await list_topics(cluster)])
+        raise CommandFailed(f"{error}.{hint}" if hint else str(error)) from None
 
 
 def read_client_properties(path: Path | None) -> dict[str, str]:

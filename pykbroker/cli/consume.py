@@ -15,9 +15,10 @@ from .command import ClientCommand, bootstrap_options
 from .consume_flags import ISOLATION_LEVELS, ConsumeFlags
 from .examples import examples
 from .records.codec_options import codec_options
+from .topic_argument import topic_argument, with_one_topic
 
 EXAMPLES = examples(
-    ("read all that is there, and end", "pykbroker consume --topic orders -e"),
+    ("read all that is there, and end", "pykbroker consume orders -e"),
     ("read the last ten records of each partition", "pykbroker consume --topic orders --from end-10 -e"),
     ("what came in the last five minutes, and what comes", "pykbroker consume --topic orders --from '5m ago'"),
     (
@@ -35,6 +36,7 @@ EXAMPLES = examples(
 
 @click.command("consume", cls=ClientCommand, epilog=EXAMPLES)
 @bootstrap_options
+@topic_argument
 @click.option("--topic", metavar="NAME", help="The topic to read.")
 @click.option("--include", metavar="REGEX", help="Read every topic whose whole name matches.")
 @click.option("--partition", metavar="N[,N…]", help="Read these partitions only.")
@@ -92,7 +94,7 @@ EXAMPLES = examples(
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be formatted.")
 def command(**given: Any) -> None:
     """Read the records of a topic to standard output, one a line."""
-    flags = ConsumeFlags(**given)
+    flags = ConsumeFlags(**with_one_topic(given))
     flags.check()
     from .consume_run import consume
 

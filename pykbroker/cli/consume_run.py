@@ -23,7 +23,7 @@ from pykbroker.client.topics import list_topics
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed, key_values, run
-from .connect import open_cluster, read_client_properties, whole_number
+from .connect import open_cluster, read_client_properties, suggesting_topics, whole_number
 from .consume_flags import ConsumeFlags
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
@@ -71,7 +71,8 @@ def consume(flags: ConsumeFlags) -> None:
             cluster = await stack.enter_async_context(
                 open_cluster(flags.bootstrap_server, flags.properties, client_id="console-consumer")
             )
-            reading = await _open(stack, cluster, flags)
+            async with suggesting_topics(cluster):
+                reading = await _open(stack, cluster, flags)
             batches = await stack.enter_async_context(aclosing(_batches(reading, flags, tests)))
             async for records in batches:
                 await printer.print(records)

@@ -17,6 +17,7 @@ from pykbroker.config.texts import OF_THE_FILE_ALONE, WITHOUT_EFFECT
 from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 
+from .config_entries import source_name
 from .config_options import EntityType
 from .output import Column, print_table, stdout_is_terminal
 
@@ -89,10 +90,6 @@ def _remark(row: DescribeConfigsResourceResult) -> str:
 
 def _value(value: str | None) -> str:
     return "null" if value is None else value
-
-
-def source_name(source: int) -> str:
-    return ConfigSource(source).name if source in list(ConfigSource) else str(source)
 
 
 def _synonyms(row: DescribeConfigsResourceResult) -> str:

@@ -56,9 +56,9 @@ def _move_log_to(stream: TextIO) -> None:
 
 
 @contextmanager
-def loading_bar(stream: TextIO) -> Iterator[OnLoading | None]:
-    """Return None where nobody watches the stream, which is standard error."""
-    if not stream.isatty():
+def loading_bar(stream: TextIO | None) -> Iterator[OnLoading | None]:
+    """Return None where nobody watches the stream, which is standard error, or where that is closed."""
+    if stream is None or not stream.isatty():
         yield None
         return
     bar = LoadingBar()

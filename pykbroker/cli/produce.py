@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from .command import ClientCommand, bootstrap_options
+from .command import ClientCommand, CommandFailed, bootstrap_options
 from .examples import examples
 from .produce_flags import ProduceFlags
 from .records.codec_options import codec_options, schema_id_options
+from .topic_argument import topic_argument, with_one_topic
 
 EXAMPLES = examples(
-    ("one record a line", "seq 10 | pykbroker produce --topic numbers"),
+    ("one record a line", "seq 10 | pykbroker produce numbers"),
     ("keys in front of values", "pykbroker produce --topic orders --key-separator :"),
     ("a key and headers for all of them", "pykbroker produce --topic orders --key 42 -H source=shop -H trace=a1"),
     ("a file as one record", "pykbroker produce --topic documents --key report --file report.pdf"),
@@ -27,7 +28,8 @@ EXAMPLES = examples(
 
 @click.command("produce", cls=ClientCommand, epilog=EXAMPLES)
 @bootstrap_options
-@click.option("--topic", required=True, metavar="NAME", help="The topic to write to.")
+@topic_argument
+@click.option("--topic", metavar="NAME", help="The topic to write to.")
 @click.option("--key", metavar="KEY", help="The key of every record.")
 @click.option("--parse-key", is_flag=True, help="Lines are KEY, a separator, VALUE.")
 @click.option("--key-separator", metavar="TEXT", help="What ends a line's key; a tab otherwise. Means --parse-key.")
@@ -81,6 +83,9 @@ EXAMPLES = examples(
 @click.option("--sync", is_flag=True, help="Wait for each record's acknowledgement before the next.")
 def command(**given: Any) -> None:
     """Write the lines of standard input to a topic, one record a line."""
+    given = with_one_topic(given)
+    if not given["topic"]:
+        raise CommandFailed("Missing option '--topic'.")
     flags = ProduceFlags(**given)
     flags.check()
     from .produce_run import produce

@@ -12,7 +12,7 @@ import click
 from pykbroker.client.producer import Producer, open_producer
 
 from .command import CommandFailed, run
-from .connect import open_cluster
+from .connect import open_cluster, suggesting_topics
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
 from .output import is_terminal, say_at_once
@@ -68,7 +68,8 @@ class Sending:
             ) as producer,
         ):
             self._producer = producer
-            await cluster.topic(flags.topic, allow_auto_topic_creation=True)
+            async with suggesting_topics(cluster):
+                await cluster.topic(flags.topic, allow_auto_topic_creation=True)
             try:
                 await self._send_all(producer)
             except InvalidLine as error:

@@ -27,6 +27,8 @@ _MOST_TOLD: Final = 100
 _MOST_SUGGESTIONS: Final = 20
 """A comparison with all keys takes milliseconds."""
 _UNKNOWN: Final = "unknown, and ignored"
+_OF_ZOOKEEPER: Final = "zookeeper."
+"""Keys that files of Kafka before 4.0 have."""
 OF_THE_START: Final = "default of pykbroker start"
 """The origin of what nobody has set, and Kafka has otherwise."""
 NO_EFFECT: Final = "has no effect in pykbroker"
@@ -114,6 +116,9 @@ def _unknown(config: BrokerConfig) -> Iterable[tuple[str, str]]:
     for at, name in enumerate([*config.unknown_keys, *of_listeners]):
         known = [*node_keys(), *OF_THE_AUTHORIZER] if at < _MOST_SUGGESTIONS else []
         prefix, of_listener = "", name
+        if name.startswith(_OF_ZOOKEEPER):
+            yield name, f"{_UNKNOWN}; there is no ZooKeeper: brokers and controllers keep the metadata"
+            continue
         if is_of_a_listener(name):
             listener, _, of_listener = name.removeprefix("listener.name.").partition(".")
             prefix = f"listener.name.{listener}."

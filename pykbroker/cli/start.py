@@ -13,6 +13,7 @@ import gc
 import logging
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ import click
 
 from pykbroker.error_groups import first_of
 
-from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .command import EXIT_INTERRUPTED, ClientCommand, CommandFailed, forget_stdout, one_line
 from .examples import examples
 from .service_manager import tell_service_manager
 from .start_files import allow_all_descriptors, announced_in, directory_of_flags
@@ -69,7 +70,11 @@ def command(flags: StartFlags) -> None:
     flags.check()
     if flags.check_config:
         write_log_to(sys.stderr, logging.ERROR)
-        _check_config(flags)
+        try:
+            with _waits_for_properties(flags, stop):
+                _check_config(flags)
+        except SystemExit:  # of a signal: a check that did not come to its end found nothing
+            raise SystemExit(EXIT_INTERRUPTED) from None
         return
     write_log_to(sys.stderr, style=flags.log_format, levels=flags.levels)
     allow_all_descriptors()
@@ -88,16 +93,31 @@ def _run(flags: StartFlags, stop: StopRequests) -> None:
         announced_in(flags.port_file) as port_file,
         directory_of_flags(flags.data_dir, flags.ephemeral) as directory,
     ):
-        start = _start_of(flags, directory, port_file)
-        web = _web(start.config)
         try:
-            with stop.interrupting():
-                clocks = _unpacked(flags, start)
-            _serve(replace(start, web=web, clocks=clocks), stop)
+            with _waits_for_properties(flags, stop):
+                start = _start_of(flags, directory, port_file)
+            _run_to_its_end(flags, start, stop)
         except SystemExit:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
-        finally:
-            web.close()
+
+
+def _waits_for_properties(flags: StartFlags, stop: StopRequests) -> AbstractContextManager[None]:
+    """Let a request to stop end the reading of properties, which for a pipe may take for ever.
+
+    Directories of --secure are made there as well, and what is made is not interrupted.
+    """
+    return stop.interrupting() if flags.secure_dir is None else nullcontext()
+
+
+def _run_to_its_end(flags: StartFlags, start: Start, stop: StopRequests) -> None:
+    """Raises CommandFailed; SystemExit where a stop is asked for before the node starts."""
+    web = _web(start.config)
+    try:
+        with stop.interrupting():
+            clocks = _unpacked(flags, start)
+        _serve(replace(start, web=web, clocks=clocks), stop)
+    finally:
+        web.close()
 
 
 def _check_config(flags: StartFlags) -> None:
@@ -272,7 +292,7 @@ def _announce(start: Start, ready: NodeReady, ctl: str) -> None:
     tell_service_manager("READY=1")
     try:
         click.echo(f"pykbroker ready: {ready.told(f'ctl={ctl}') if ctl else ready}")
-    except BrokenPipeError:
+    except OSError:  # nobody reads it any more, or the disk that it goes to is full: the node serves all the same
         forget_stdout()
     if start.has_text_log:
         from .next_steps import tell_next_steps

@@ -6,6 +6,7 @@ Not here: what a key is and what it allows (`pykbroker.config`).
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -68,8 +69,21 @@ def load_config(
     except InvalidValue as error:
         place = settings.origins.get(error.name)
         raise error if place is None else ConfigurationError(f"{error} ({place})") from None
+    _check_log_directories(config)
     warn_of_settings(config, settings.repeated)
     return config
+
+
+def _check_log_directories(config: BrokerConfig) -> None:
+    """Raise ConfigurationError where two log directories are one: the second would be in use by the node itself."""
+    from pykbroker.config import ConfigurationError
+
+    named: dict[str, str] = {}
+    for each in config.log_dirs:
+        real = os.path.realpath(each)
+        if real in named:
+            raise ConfigurationError(f"log.dirs has one directory twice: {named[real]}, {each}")
+        named[real] = each
 
 
 def check_tls(config: BrokerConfig) -> None:

@@ -28,7 +28,8 @@ async def existing(cluster: Cluster, options: TopicOptions) -> list[TopicMetadat
     if options.if_exists:
         return topics
     if options.topic is not None and not topics:
-        raise CommandFailed(f"Topic '{options.topic}' does not exist as expected")
+        hint = did_you_mean(options.topic, [topic.name for topic in await list_topics(cluster)])
+        raise CommandFailed(f"Topic '{options.topic}' does not exist as expected{hint and '.'}{hint}")
     missing = [name for name in options.names if name not in {topic.name for topic in topics}]
     if missing:
         others = [topic.name for topic in await list_topics(cluster)]

@@ -25,6 +25,7 @@ DEFAULT_MAX_TIMEOUT_MINUTES = 15
 @click.group(
     "transactions",
     cls=Words,
+    other_names={"describe-producers": "producers"},
     epilog=examples(
         ("Transactions that run for more than a minute", "pykbroker transactions list --duration-filter 60000"),
         ("What holds up consumers that read committed records", "pykbroker transactions find-hanging --topic orders"),

@@ -51,7 +51,12 @@ def _without_brackets(text: str, host: str, port: str) -> str:
     """Return how an IPv6 address is written; empty where the text is none, or is written so."""
     if ":" not in host or (host.startswith("[") and host.endswith("]")):
         return ""
-    address = f"[{text}]:{DEFAULT_PORT}" if _is_ipv6(text) else f"[{host}]:{port}"
+    if _is_ipv6(host):  # "::1:9092" may be an address as a whole, too, but hardly anybody has that one
+        address = f"[{host}]:{port}"
+    elif _is_ipv6(text):
+        address = f"[{text}]:{DEFAULT_PORT}"
+    else:
+        return "one server has one port; a comma stands between two servers"
     return f"an IPv6 address stands in brackets, {_shown(address)}"
 
 

@@ -366,7 +366,7 @@ class Cluster:
             return await self.retrying(attempt, TOPIC_CREATION_TIMEOUT_MS if creating else UNKNOWN_TOPIC_TIMEOUT_MS)
         except KafkaError as error:
             if error.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise UnknownTopic(f"Topic '{name}' does not exist") from None
+                raise UnknownTopic(f"Topic '{name}' does not exist", name) from None
             raise KafkaError(error.error_code, f"Topic '{name}': {error}") from None
 
     async def leader(self, of: TopicPartition) -> Node:

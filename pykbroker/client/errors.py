@@ -50,7 +50,11 @@ class UnsupportedByBroker(ClientError):
 
 
 class UnknownTopic(ClientError):
-    """The topic, or the partition, does not exist."""
+    """The topic, or the partition, does not exist. topic: its name, where it is the whole topic that is missing."""
+
+    def __init__(self, text: str, topic: str | None = None) -> None:
+        super().__init__(text)
+        self.topic = topic
 
 
 class BadInput(ClientError):

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _EPOCH_MS: Final = re.compile(r"@(-?[0-9]{1,19})")
-_AGO: Final = re.compile(r"(?P<parts>(?:[0-9]{1,12}(?:\.[0-9]{1,9})?\s*(?:ms|s|m|h|d|w)\s*)+)ago")
-_PART: Final = re.compile(r"([0-9.]+)\s*(ms|s|m|h|d|w)")
+_UNIT: Final = r"(ms|[smhdw](?![a-z])|millisecond|second|sec|minute|min|hour|day|week)s?"
+_AGO: Final = re.compile(rf"(?P<parts>(?:[0-9]{{1,12}}(?:\.[0-9]{{1,9}})?\s*{_UNIT}\s*)+)ago")
+_PART: Final = re.compile(rf"([0-9.]+)\s*{_UNIT}")
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 
@@ -21,7 +22,7 @@ def moment_ms(text: str, now_ms: int) -> int | None:
         return int(epoch[1])
     ago = _AGO.fullmatch(wanted)
     if ago is not None:
-        return now_ms - round(sum(float(amount) * _UNITS_MS[unit] for amount, unit in _PART.findall(ago["parts"])))
+        return now_ms - round(sum(float(amount) * _unit_ms(unit) for amount, unit in _PART.findall(ago["parts"])))
     if wanted == "now":
         return now_ms
     if wanted in _DAYS_BACK:
@@ -32,3 +33,8 @@ def moment_ms(text: str, now_ms: int) -> int | None:
         return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
+
+
+def _unit_ms(unit: str) -> int:
+    """`m`, `min` and `minute` are the same; of milliseconds more than the first letter counts."""
+    return _UNITS_MS["ms" if unit.startswith(("ms", "milli")) else unit[0]]

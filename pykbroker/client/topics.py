@@ -115,7 +115,7 @@ async def _describe_by_page(cluster: Cluster, names: list[str]) -> list[TopicMet
             if row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 if not names:
                     continue  # deleted between two pages
-                raise UnknownTopic(f"Topic '{row.name}' does not exist")
+                raise UnknownTopic(f"Topic '{row.name}' does not exist", row.name)
             check(row.error_code)
             assert row.name is not None
             topic = found.setdefault(row.name, TopicMetadata(row.name, row.topic_id, row.is_internal, {}))

@@ -247,7 +247,7 @@ def _advertised(
                 key,
                 each,
                 "clients cannot connect to the address of all interfaces; name one they "
-                "can reach in advertised.listeners",
+                "can reach in advertised.listeners, or set advertised.listeners=auto",
             )
         if each.port < 0:
             raise InvalidValue(key, each, "a port from 0 to 65535")

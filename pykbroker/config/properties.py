@@ -6,6 +6,7 @@ is given, to keep the start of a broker without one quick.
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,9 @@ def _read(path: str | Path) -> bytes:
         raise ConfigurationError(f"Cannot read the properties file {path}: {error.strerror}") from None
     if len(data) > _LARGEST_BYTES:
         raise ConfigurationError(f"The properties file {path} has more than {_LARGEST_BYTES >> 20} MiB")
-    return data
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigurationError(f"The properties file {path} is in UTF-16; save it as UTF-8")
+    return data.removeprefix(codecs.BOM_UTF8)  # of Windows' editors; Java would take it for a part of the first key
 
 
 def read_properties(path: str | Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from .names import PREFIX, is_known, variable_of
 
 _ACCUSED = re.compile(r"Invalid value .* for configuration ([a-z0-9._-]+)")
+_QUOTED = re.compile(r"Invalid value ([\"']).*\1 for configuration ")
 _KEY = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)+")
 
 
@@ -45,4 +46,5 @@ class NodeEnvironment:
             key for key in keys if key not in self.origins and key not in self.of_file and key not in self.defaults
         ]
         after = ", ".join(variable_of(key, self.prefix) for key in unset) if is_missing else ""
-        return f"{f'{before}: ' if before else ''}{text}{f' (see {after})' if after else ''}"
+        quotes = "; the quotes are part of the value" if _QUOTED.search(text) else ""
+        return f"{f'{before}: ' if before else ''}{text}{quotes}{f' (see {after})' if after else ''}"

@@ -12,6 +12,7 @@ from typing import Final
 TOOLS: Final = {
     "kafka-acls": "acls",
     "kafka-broker-api-versions": "apis",
+    "kafka-cluster": "brokers",
     "kafka-configs": "configs",
     "kafka-console-consumer": "consume",
     "kafka-console-producer": "produce",
@@ -19,6 +20,7 @@ TOOLS: Final = {
     "kafka-consumer-perf-test": "perf consume",
     "kafka-delegation-tokens": "tokens",
     "kafka-delete-records": "delete-records",
+    "kafka-dump-log": "dump",
     "kafka-e2e-latency": "perf latency",
     "kafka-features": "features",
     "kafka-get-offsets": "offsets",
@@ -38,6 +40,7 @@ _OLD_FLAGS: Final = {
     "--consumer.config": "--command-config",
     "--producer.config": "--command-config",
 }
+_ID: Final = ("--id", "-i")
 _WITH_BROKER_LIST: Final = ("kafka-log-dirs", "kafka-reassign-partitions")
 """Tools whose `--broker-list` are ids of brokers. Elsewhere the former name of `--bootstrap-server` is meant."""
 
@@ -57,6 +60,8 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
         raise UnknownTool(f"{tool}: --zookeeper is gone since Kafka 3; use --bootstrap-server")
     if name == "kafka-storage":
         told = _of_storage(told)
+    elif name == "kafka-cluster":
+        told = _of_cluster(told)
     elif name == "kafka-server-start":
         told = [each for each in told if each != "-daemon"]
     return [*TOOLS[name].split(), *told]
@@ -65,6 +70,18 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
 def _translated(argument: str, names: Mapping[str, str]) -> str:
     flag, equals, value = argument.partition("=")
     return f"{names.get(flag, flag)}{equals}{value}"
+
+
+def _of_cluster(arguments: list[str]) -> list[str]:
+    """Kafka names the broker that is unregistered by a flag, and does not ask."""
+    action, *rest = arguments or [""]
+    if action == "cluster-id":
+        return [action, *rest]
+    if action == "list-endpoints":
+        return ["list", *rest]
+    if action == "unregister":
+        return [action, *(each.removeprefix("--id=").removeprefix("-i=") for each in rest if each not in _ID), "--yes"]
+    raise UnknownTool("kafka-cluster: cluster-id, list-endpoints and unregister are served")
 
 
 def _of_storage(arguments: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
@@ -193,6 +193,16 @@ class Disk(Protocol):
     def turn(self) -> Turn:
         """Return a new turn for the threads that work on the same files."""
         ...
+
+
+def _lock_at_once(lock: Callable[[int, int], object], descriptor: int, directory: str) -> None:
+    """Take a lock, or raise DirectoryLocked. A file that cannot be opened is locked by nobody, and raised before."""
+    try:
+        lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise DirectoryLocked(directory) from error
+        raise
 
 
 class OsDiskFile:
@@ -416,6 +426,8 @@ class OsDisk:
     def make_directory(self, path: str) -> None:
         try:
             os.makedirs(path, exist_ok=True)
+        except FileExistsError:
+            raise file_error("create", path, NotADirectoryError(errno.ENOTDIR, "a file has that name")) from None
         except OSError as error:
             raise file_error("create", path, error) from error
 
@@ -531,14 +543,14 @@ class OsDisk:
         try:
             # The directory first: closing any descriptor of the lock file would give up the process's lock on it.
             descriptors.append(os.open(directory, os.O_RDONLY | os.O_CLOEXEC))
-            fcntl.flock(descriptors[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_at_once(fcntl.flock, descriptors[0], directory)
             descriptors.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-            fcntl.lockf(descriptors[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            _lock_at_once(fcntl.lockf, descriptors[1], directory)
+        except (OSError, DirectoryLocked) as error:
             for descriptor in descriptors:
                 os.close(descriptor)
-            if error.errno in (errno.EAGAIN, errno.EACCES) and descriptors:
-                raise DirectoryLocked(directory) from error
+            if isinstance(error, DirectoryLocked):
+                raise
             raise file_error("lock", path, error) from error
         return OsDiskLock(descriptors)
 

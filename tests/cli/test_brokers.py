@@ -45,6 +45,13 @@ def test_a_broker_is_described_with_its_listeners_directories_and_features(call:
     assert "    online: yes" in shown.lines
 
 
+def test_the_id_of_the_cluster_is_told_as_by_kafka_cluster(call: Call) -> None:
+    [described] = json.loads(call("brokers cluster-id --json").out)
+    assert len(described["cluster_id"]) == 22
+    told = Outcome(0, f"Cluster ID: {described['cluster_id']}\n", "")
+    assert call("brokers cluster-id") == told
+
+
 def test_a_broker_that_does_not_exist_is_one_line(call: Call) -> None:
     for word in ("describe 77", "unregister 77"):
         assert call(f"brokers {word}") == Outcome(1, "", "Error: There is no broker 77 (there are: 1)\n")

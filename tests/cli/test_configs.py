@@ -1,5 +1,6 @@
 """`pykbroker configs` against a broker."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -47,7 +48,8 @@ def test_a_brokers_configs_are_shown(call: Call) -> None:
 def test_what_does_not_exist_is_one_line(call: Call, topic: str) -> None:
     for action in ("--describe", "--alter --add-config retention.ms=1"):
         missing = call(f"configs {action} --topic {topic}")
-        assert missing == Outcome(1, "", f"Error: Topic '{topic}' does not exist\n")
+        assert missing.code == 1
+        assert missing.err.startswith(f"Error: Topic '{topic}' does not exist")
     assert call("configs --describe --broker 4711").err.startswith("Error: There is no broker 4711")
 
 
@@ -136,3 +138,12 @@ def test_a_refusal_for_another_reason_is_not_about_keys(call: Call, topic: str) 
     again = f"topics --create --topic {topic} --config retention.sm=1"
     assert call(again).err == f"Error: Topic '{topic}' already exists.\n"
     assert call(f"{again} --if-not-exists").code == 0
+
+
+def test_a_config_of_a_group_comes_from_what_kafkas_tool_names(call: Call, name: Callable[[str], str]) -> None:
+    group, key = name("group"), "consumer.session.timeout.ms"
+    assert call(f"configs --alter --group {group} --add-config {key}=50000").code == 0
+    described = call(f"configs --describe --group {group}")
+    assert f"{key}=50000 sensitive=false synonyms={{DYNAMIC_GROUP_CONFIG:{key}=50000, " in described.out
+    [entity] = json.loads(call(f"configs --describe --group {group} --json").out)
+    assert entity["configs"][0]["source"] == "DYNAMIC_GROUP_CONFIG"

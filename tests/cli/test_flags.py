@@ -189,6 +189,7 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
         ("configs alter topic --set k=1", "An entity's name is missing"),
         ("configs alter topic t u --set k=1", "One entity is altered at a time"),
         ("configs alter user a --set foo=1", "'foo' is no config of users; producer_byte_rate, "),
+        ("quotas set --user a producer_byterate=1", "SCRAM-SHA-512 are. Did you mean 'producer_byte_rate' or "),
         ("configs --alter --topic t --add-config a=1 --json", "--json can be used with --describe only"),
         ("users create", "Missing argument 'USER'"),
         (
@@ -239,6 +240,35 @@ def test_bad_flags_are_one_line_and_exit_code_1(arguments: str, complaint: str) 
     assert complaint in result.stderr
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("completion", "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish"),
+        ("groups lag", "No such command 'lag'. Did you mean 'describe'?"),
+        ("topics ls", "No such command 'ls'. Did you mean 'list'?"),
+        ("topics rm orders", "No such command 'rm'. Did you mean 'delete'?"),
+        (
+            "cluster describe",
+            "'describe' is no option of `pykbroker cluster`, which starts nodes; `pykbroker brokers`, `quorum` and "
+            "`top` describe a cluster that runs",
+        ),
+        ("start --port abc", "Invalid value for '--port': 'abc' is not a valid integer."),
+    ],
+)
+def test_what_is_called_otherwise_here_and_what_click_says_in_lines_is_one_line(arguments: str, complaint: str) -> None:
+    result = CliRunner().invoke(main, arguments.split())
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {complaint}\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("version", "--version"), ("help", "--help"), ("metadata", "brokers"), ("topic", "topics")]
+)
+def test_a_command_of_another_tool_is_answered_with_what_is_here(word: str, meant: str) -> None:
+    result = CliRunner().invoke(main, [word])
+    assert result.exit_code == 2
+    assert f"No such command '{word}'. Did you mean '{meant}'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,32 @@ def test_keys_headers_and_nulls_are_parsed_and_printed(call: Call, run: Call, to
 
 
 def test_a_topic_that_is_missing_is_made_for_a_producer_and_an_error_for_a_consumer(run: Call, topic: str) -> None:
-    assert run(f"consume --topic {topic} --from-beginning") == Outcome(
-        1, "", f"Error: Topic '{topic}' does not exist\n"
-    )
+    missing = run(f"consume --topic {topic} --from-beginning")
+    assert (missing.code, missing.out) == (1, "")
+    assert missing.err.startswith(f"Error: Topic '{topic}' does not exist")
     assert run(f"produce --topic {topic}", stdin=b"a\n") == Outcome(0, "", "1 record acknowledged\n")
     assert run(f"consume --topic {topic} --from-beginning --max-messages 1").out == "a\n"
+
+
+def test_a_topic_may_be_named_without_its_flag(call: Call, run: Call, topic: str) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    assert run(f"produce {topic}", stdin=b"a\n").code == 0
+    assert run(f"consume {topic} -e").out == "a\n"
+    both = run(f"consume {topic} --topic other")
+    assert both == Outcome(1, "", f"Error: Two topics: '{topic}' and --topic 'other'; give one\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["consume {} -e", "groups reset-offsets g --topic {} --to-earliest --yes", "configs alter topic {} --set a=b"],
+)
+def test_a_topic_that_is_misspelled_is_answered_with_those_spelled_alike(
+    call: Call, run: Call, topic: str, command: str
+) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    outcome = run(command.format(topic.replace("topic", "tpoic")))
+    assert outcome.code == 1
+    assert f"does not exist. Did you mean '{topic}'" in outcome.err
 
 
 def test_every_kind_of_acks_delivers(call: Call, run: Call, topic: str) -> None:

@@ -52,6 +52,16 @@ def rights(ask: Call, topic: str) -> Callable[[], list[str]]:
 # ACLs
 
 
+@pytest.mark.parametrize(
+    "action", ["list", "add --allow-principal User:a --producer --topic t", "remove --topic t --yes"]
+)
+def test_a_broker_without_acls_is_told_with_what_it_lacks(call: Call, action: str) -> None:
+    outcome = call(f"acls {action}")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("Error: No Authorizer is configured")
+    assert outcome.err.endswith(": it needs authorizer.class.name, or start --secure\n")
+
+
 def test_acls_are_added_and_listed_one_a_line(ask: Call, topic: str, rights: Callable[[], list[str]]) -> None:
     assert sorted(rights()) == ["CREATE", "DESCRIBE", "WRITE"]
     assert ask(f"acls list --topic {topic}").cells[0][:-1] == ["TOPIC", topic, "LITERAL", "User:alice", "*", "ALLOW"]

@@ -69,6 +69,12 @@ def test_what_has_no_effect_and_what_nobody_knows_is_remarked(file: Path) -> Non
     }
 
 
+def test_a_key_of_zookeeper_is_told_as_such() -> None:
+    config = load_config(None, {"zookeeper.connect": "localhost:2181"}, None)
+    [remark] = [each.remark for each in settings_of(config) if each.key == "zookeeper.connect"]
+    assert remark == "unknown, and ignored; there is no ZooKeeper: brokers and controllers keep the metadata"
+
+
 def test_secrets_and_what_may_be_one_are_hidden(file: Path) -> None:
     settings = told(file)
     assert {settings[key].value for key in ("ssl.key.password", "log.retention.hour")} == {"[hidden]"}

@@ -21,6 +21,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.ports import take_ports
+from compat_tests.waiting import until
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -204,6 +205,14 @@ def test_directories_of_two_clusters_are_one_line(start: StartNode, tmp_path: Pa
     assert second.cluster_id in line
 
 
+@pytest.mark.parametrize("directories", ["d,d", "d,./d", "d,link"])
+def test_a_directory_that_is_named_twice_is_one_line(tmp_path: Path, directories: str) -> None:
+    (tmp_path / "link").symlink_to("d")
+    line = refused("--override", f"log.dirs={directories}", "--port", "0", cwd=tmp_path)
+    assert line == f"Error: log.dirs has one directory twice: {directories.replace(',', ', ')}"
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     line = refused("--data-dir", "file/below", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path)
@@ -229,6 +238,52 @@ def test_bad_properties_are_one_line(tmp_path: Path, content: str | None, expect
         properties.write_text(content)
     line = refused(properties, cwd=tmp_path)
     assert all(each in line for each in expected), line
+
+
+def test_properties_in_utf_16_are_one_line(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_bytes("node.id=1\r\n".encode("utf-16"))
+    assert "is in UTF-16; save it as UTF-8" in refused(properties, cwd=tmp_path)
+
+
+def test_the_mark_that_editors_put_in_front_of_utf_8_is_no_part_of_a_key(start: StartNode, tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_bytes(b"\xef\xbb\xbfnode.id=7\r\n")
+    assert start(properties).ready[2] == "7"
+
+
+@pytest.mark.parametrize(("flags", "code", "told"), [((), 0, "the node stops before"), (("--check-config",), 130, "")])
+def test_a_pipe_of_properties_that_nobody_writes_is_left_by_a_signal(
+    tmp_path: Path, flags: tuple[str, ...], code: int, told: str
+) -> None:
+    pipe = tmp_path / "server.properties"
+    os.mkfifo(pipe)
+    process = run_process("start", pipe, *flags, cwd=tmp_path)
+    # Whoever opens the other end waits until the command reads: then it is where a signal must end it.
+    descriptor = os.open(pipe, os.O_WRONLY)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=TIMEOUT_S)
+    os.close(descriptor)
+    assert process.returncode == code
+    assert told in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("stream", "to"), [("1", ">/dev/full"), ("2", ">/dev/full"), ("1", ">&-"), ("2", ">&-")])
+def test_a_node_serves_where_its_output_goes_nowhere(tmp_path: Path, stream: str, to: str) -> None:
+    port_file = tmp_path / "port"
+    flags = f"start --ephemeral --port 0 --port-file {port_file}"
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {sys.executable} -m pykbroker {flags} {stream}{to}"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(lambda: port_file.exists() or process.poll() is not None, "the node neither serves nor ends")
+    assert AdminClient({"bootstrap.servers": port_file.read_text().splitlines()[0]}).list_topics(timeout=60).brokers
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
 
 
 def test_an_override_without_a_value_is_one_line(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_the_producers_of_a_partition_are_described(call: Call, producer: RawPro
     [row] = call(f"transactions producers --topic {producer.topic} --partition 0").cells
     assert row[:4] == [str(producer.producer_id), "0", "-1", "0"]
     assert row[5] == "0", "where the transaction begins"
+    assert call(f"transactions describe-producers --topic {producer.topic} --partition 0").cells == [row]
     producer.end(commit=False, version=5)
     [row] = call(f"transactions producers --topic {producer.topic} --partition 0").cells
     assert (row[1], row[5]) == ("1", "None")

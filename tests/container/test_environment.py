@@ -206,6 +206,11 @@ def test_levels_of_the_log_are_those_of_log4j() -> None:
         ({"KAFKA_PROCESS_ROLES": "broker"}, "KAFKA_PROCESS_ROLES: ", r"\(see .*KAFKA_CONTROLLER_QUORUM_VOTERS"),
         ({"KAFKA_LISTENERS": "foo"}, "KAFKA_LISTENERS: ", "foo"),
         ({"KAFKA_ADVERTISED_LISTENERS": "foo"}, "KAFKA_ADVERTISED_LISTENERS: ", "foo"),
+        (
+            {"KAFKA_ADVERTISED_LISTENERS": '"PLAINTEXT://a:1"'},
+            "KAFKA_ADVERTISED_LISTENERS: ",
+            "; the quotes are part of",
+        ),
         ({"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "9000"}, "KAFKA_BROKER_HEARTBEAT_INTERVAL_MS: ", "session"),
     ],
 )

@@ -37,6 +37,14 @@ def test_the_pods_have_their_names_from_the_headless_service() -> None:
     assert spec["publishNotReadyAddresses"] is True
 
 
+def test_an_update_goes_on_when_a_node_is_ready_for_a_while_and_large_volumes_keep_their_owner() -> None:
+    spec = stateful_set()["spec"]
+    assert spec["minReadySeconds"] >= 10
+    pod = spec["template"]["spec"]
+    assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+    assert pod["automountServiceAccountToken"] is False, "a broker asks nothing of Kubernetes"
+
+
 def test_ports_of_services_are_ports_of_the_pods() -> None:
     ports = {each["name"]: each["containerPort"] for each in container()["ports"]}
     for service in of_kind("Service"):

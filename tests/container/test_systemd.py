@@ -39,4 +39,5 @@ def test_what_tells_of_a_reboot_is_not_hidden() -> None:
     """A node reads /proc/sys/kernel/random/boot_id, which `ProcSubset=pid` hides."""
     settings = dict(line.split("=", 1) for line in UNIT.read_text().splitlines() if "=" in line and line[0] != "#")
     assert "ProcSubset" not in settings
+    assert settings["StateDirectoryMode"] == "0750", "records are for the node's user alone"
     assert settings["Type"] == "notify"  # pykbroker.cli.service_manager

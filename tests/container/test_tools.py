@@ -29,6 +29,14 @@ def test_every_tool_has_a_command_that_exists() -> None:
         ("kafka-reassign-partitions.sh --broker-list=1,2", "reassign --broker-list=1,2"),
         ("kafka-producer-perf-test.sh --producer.config c", "perf produce --command-config c"),
         ("kafka-console-consumer.sh --consumer.config=c", "consume --command-config=c"),
+        ("kafka-cluster.sh cluster-id --bootstrap-server a:1", "brokers cluster-id --bootstrap-server a:1"),
+        ("kafka-cluster.sh list-endpoints", "brokers list"),
+        (
+            "kafka-cluster.sh unregister --id 3 --bootstrap-server a:1",
+            "brokers unregister 3 --bootstrap-server a:1 --yes",
+        ),
+        ("kafka-cluster.sh unregister --id=3", "brokers unregister 3 --yes"),
+        ("kafka-dump-log.sh --files a,b --print-data-log", "dump --files a,b --print-data-log"),
         ("kafka-storage.sh random-uuid", "format --random-uuid"),
         ("kafka-storage.sh format -t x -c y", "format -t x -c y"),
         ("kafka-server-start.sh -daemon p --override a=b", "start p --override a=b"),
@@ -45,6 +53,7 @@ def test_a_tool_is_a_command(told: str, command: str) -> None:
         ("kafka-mirror-maker.sh", "kafka-mirror-maker.sh has no command here; there are kafka-acls, "),
         ("kafka-topics.sh --zookeeper z:2181 --list", "kafka-topics.sh: --zookeeper is gone since Kafka 3; "),
         ("kafka-storage.sh info", "kafka-storage: format and random-uuid are served"),
+        ("kafka-cluster.sh", "kafka-cluster: cluster-id, list-endpoints and unregister are served"),
         ("kafka-storage.sh", "kafka-storage: format and random-uuid are served"),
     ],
 )

@@ -276,6 +276,31 @@ def test_lock_keeps_a_second_owner_out_until_it_is_released(either_disk: DiskAnd
 
 # The real disk alone
 
+
+def test_a_lock_file_that_may_not_be_opened_is_not_told_as_a_lock_of_somebody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may open every file: the system call is made to refuse."""
+    path, open_file = str(tmp_path / ".lock"), os.open
+
+    def refuse(name: str, *arguments: int) -> int:
+        if name == path:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return open_file(name, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(DiskFailed, match=r"cannot lock .*\.lock: Permission denied"):
+        OsDisk().lock(path)
+    monkeypatch.undo()
+    OsDisk().lock(path).release()
+
+
+def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DiskFailed, match=r"cannot create .*file: a file has that name"):
+        OsDisk().make_directory(str(tmp_path / "file"))
+
+
 PROBE = """
 import fcntl, sys
 with open(sys.argv[1], "r+b") as file:

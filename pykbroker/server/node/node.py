@@ -16,7 +16,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -36,6 +36,7 @@ from .node_storage import NodeStorage, refusing_start
 if TYPE_CHECKING:
     from .node_tls import NodeTls
 
+_FIRST_PORT_OF_USERS: Final = 1024
 _log = logging.getLogger(__name__)
 
 
@@ -138,7 +139,7 @@ class Node:
                     if isinstance(error, OSError):
                         if error.errno == errno.EADDRINUSE:
                             raise PortInUse(listener.name, str(listener), listener.port) from None
-                        raise StartupError(f"cannot listen on {listener}: {error.strerror or error}") from None
+                        raise StartupError(f"cannot listen on {listener}: {_why(error, listener.port)}") from None
                     raise
         return acceptors
 
@@ -250,3 +251,10 @@ async def _until(wait: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
         nursery.start_soon(give_up, nursery.cancel_scope)
         yield
         nursery.cancel_scope.cancel()
+
+
+def _why(error: OSError, port: int) -> str:
+    why = error.strerror or str(error)
+    if error.errno == errno.EACCES and 0 < port < _FIRST_PORT_OF_USERS:
+        return f"{why}; ports below {_FIRST_PORT_OF_USERS} need root, or CAP_NET_BIND_SERVICE"
+    return why

@@ -21,6 +21,7 @@ from pykbroker.raft.events import Destination, OutgoingRequest, RequestFailed, R
 
 from ..network.node_connections import NodeAddress, NodeConnections
 from .foreign_peers import ForeignPeers
+from .unreachable_peers import UnreachablePeers
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class RaftChannel:
         self.on_foreign: Callable[[], None] | None = None
         self._connections = connections
         self._lines: dict[tuple[Destination, str], _Line] = {}
+        self._unreachable = UnreachablePeers()
 
     async def ask(self, outgoing: OutgoingRequest) -> ResponseReceived | RequestFailed:
         """Return what the request came to; it has failed where a later one to the same peer took its turn."""
@@ -67,8 +69,10 @@ class RaftChannel:
             response = await self._ask(NodeAddress(node, to.host, to.port), request, purpose)
         except ClientError as error:
             _log.debug("%s to %s: %s", type(request).__name__, node, error)
+            self._unreachable.failed(to, node, error)
             await self._connections.close(node, purpose)
             return RequestFailed(outgoing.request_id, connection_refused=isinstance(error, ConnectionRefused))
+        self._unreachable.answered(to, node)
         if getattr(response, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
             return await self._is_foreign(outgoing, node)
         self.foreign.discard(to)
