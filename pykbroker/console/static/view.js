@@ -17,6 +17,7 @@ export class View {
     this.session = session;
     this.router = router;
     this.left = new AbortController();
+    this.asked = new Map();
     this.failures = element("div");
   }
 
@@ -29,9 +30,13 @@ export class View {
     return !this.session.is_read_only;
   }
 
-  // The answer comes when nothing is pressed, since the page is drawn anew with it.
+  // The answer comes when nothing is pressed, since the page is drawn anew with it. A later question for the same path
+  // gives up the one before, whose answer could come behind: that one throws an AbortError, which `fail` does not show.
   async get(path, query = {}) {
-    const answer = await api.get(path, query, this.signal);
+    this.asked.get(path)?.abort();
+    const overtaken = new AbortController();
+    this.asked.set(path, overtaken);
+    const answer = await api.get(path, query, AbortSignal.any([this.signal, overtaken.signal]));
     await untilLetGo();
     return answer;
   }
@@ -56,7 +61,7 @@ export class View {
 
   // Shows a failure below the heading, in the place of the one before. Nothing where the reader has left.
   fail(error) {
-    if (this.signal.aborted) return;
+    if (this.signal.aborted || error.name === "AbortError") return;
     if (!this.failures.isConnected) this.show("This page cannot be shown");
     if (error.status === 401) this.router.logInAgain();
     this.failures.replaceChildren(failureOf(error));
