@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from .keys import InvalidValue
 from .listeners import ListenerConfig, uses_sasl, uses_tls
-from .own_keys import CHANGES_WITHOUT_LOGIN, CONSOLE_CLIENT_LISTENER, CONSOLE_LISTENER, CONSOLE_READ_ONLY
+from .own_keys import (
+    CHANGES_WITHOUT_LOGIN,
+    CONSOLE_CLIENT_LISTENER,
+    CONSOLE_LISTENER,
+    CONSOLE_READ_ONLY,
+    CONSOLE_SECURITY_PROTOCOL,
+)
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
@@ -49,3 +55,21 @@ def check_console(config: BrokerConfig, host: str) -> None:
         "other machines reach it, and the broker has no users that log in: set console.read.only=true, or "
         f"{CHANGES_WITHOUT_LOGIN}=true where everybody may change everything",
     )
+
+
+def warnings_of_console(config: BrokerConfig, host: str) -> list[str]:
+    """Return a line for all that others may read or do with a console that other machines reach. host: as above."""
+    if host in LOOPBACK:
+        return []
+    found = []
+    with_users = uses_sasl(listener_of_console(config).security_protocol)
+    if not with_users:
+        what = "sees all topics and records" if config.bool(CONSOLE_READ_ONLY) else "may change everything"
+        found.append(f"whoever reaches the console from other machines {what}: the broker has no users that log in")
+    if config.str(CONSOLE_SECURITY_PROTOCOL) != "SSL":
+        read = "passwords and all that it shows" if with_users else "all that it shows"
+        found.append(
+            f"the console is open to other machines without TLS, so that {read} can be read on the way: "
+            f"set {CONSOLE_SECURITY_PROTOCOL}=SSL, or put a proxy with TLS in front of it"
+        )
+    return found

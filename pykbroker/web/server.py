@@ -20,6 +20,8 @@ from .sockets import address_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from .tls import WebTls
+
 _log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 100
@@ -31,7 +33,8 @@ class WebServer:
     """A server on a socket that listens.
 
     application: is called in the loop at the first connection, with the nursery of the server, whose tasks end with it;
-    it must be quick. imports: modules that `application` needs; a worker thread imports them beforehand.
+    it must be quick. imports: modules that `application` needs; a worker thread imports them beforehand. tls: of HTTPS,
+    None for HTTP.
     """
 
     def __init__(
@@ -40,12 +43,15 @@ class WebServer:
         application: Callable[[trio.Nursery], ASGIApp],
         imports: Sequence[str] = (),
         *,
+        tls: WebTls | None = None,
         most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self.address: Final = address_of(listening)
         self._socket = listening
         self._application = application
         self._imports = (_HTTP, *imports)
+        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
         self._room = trio.Semaphore(most_connections)
         self._connections: set[BoundedStream] = set()
         self._beginning = trio.Lock()
@@ -60,6 +66,8 @@ class WebServer:
                 await self._serve_one(nursery, stream)
 
             nursery.start_soon(trio.serve_listeners, serve, [listener])
+            if self._tls is not None:
+                nursery.start_soon(self._tls.watch)
             task_status.started(str(self.address))
             try:
                 await trio.sleep_forever()
@@ -68,19 +76,29 @@ class WebServer:
                     each.close()  # whoever sends on it hears of that, also behind a shield
 
     async def _serve_one(self, nursery: trio.Nursery, stream: trio.SocketStream) -> None:
-        bounded = BoundedStream(stream)
+        try:
+            if self._tls is None:
+                await self._serve_bounded(nursery, BoundedStream(stream))
+            else:
+                await self._serve_bounded(nursery, BoundedStream(await self._tls.secured(stream)))
+        except (OSError, trio.BrokenResourceError):  # no handshake: the client sees why, or is gone
+            pass
+        finally:
+            stream.socket.close()
+            self._room.release()
+
+    async def _serve_bounded(self, nursery: trio.Nursery, bounded: BoundedStream) -> None:
         self._connections.add(bounded)
         try:
             serve = await self._begun(nursery)
             await serve(bounded)
         except ImportError as missing:
-            _log.error("nothing is served at http://%s/: %s", self.address, missing)
+            _log.error("nothing is served at %s://%s/: %s", self._scheme, self.address, missing)
         except Exception:
-            _log.exception("nothing is served at http://%s/", self.address)
+            _log.exception("nothing is served at %s://%s/", self._scheme, self.address)
         finally:
             self._connections.discard(bounded)
             bounded.close()
-            self._room.release()
 
     async def _begun(self, nursery: trio.Nursery) -> Callable[[BoundedStream], Awaitable[None]]:
         """Return what serves a connection; the first one waits for what is imported."""
