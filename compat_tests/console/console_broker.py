@@ -13,7 +13,7 @@ from typing import Any
 
 from compat_tests.brokers import Pykbroker
 
-_ADDRESS = re.compile(r"the console, metrics and health at (http://\S+?)/?$", re.MULTILINE)
+_ADDRESS = re.compile(r"the console, metrics and health at (https?://\S+?)/?$", re.MULTILINE)
 TIMEOUT_S = 60
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
