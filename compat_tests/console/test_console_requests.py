@@ -168,6 +168,7 @@ def test_what_a_script_of_ours_sends_is_json(console: ConsoleBroker) -> None:
     assert answer.headers["content-type"] == "application/json"
     assert json.loads(answer.body) == {
         "needs_login": False,
+        "logs_in_by": [],
         "is_logged_in": True,
         "user": None,
         "is_read_only": False,

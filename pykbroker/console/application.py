@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pykbroker.client.errors import AuthenticationRefused, ClientError
+from pykbroker.client.errors import AuthenticationRefused, ClientError, ConnectionLost, NoBrokerReachable
 from pykbroker.config import ConfigurationError
 from pykbroker.error_groups import first_of
 from pykbroker.web.body import ClientGone
@@ -123,6 +123,7 @@ class ConsoleApplication:
         return _json(
             {
                 "needs_login": self._settings.needs_login,
+                "logs_in_by": [] if session is not None else await self._login.ways(),
                 "is_logged_in": session is not None,
                 "user": None if session is None else session.user,
                 "is_read_only": self._settings.is_read_only,
@@ -134,17 +135,22 @@ class ConsoleApplication:
         if not self._settings.needs_login:
             raise Refused(409, "ILLEGAL_SASL_STATE", "the broker has no users that log in")
         given = Arguments(await body_of(request, MOST_BODY_BYTES))
-        user, password = given.text("user"), given.text("password")
         try:
             with trio.fail_after(30):
-                token = await self._login.log_in(user, password)
+                if given.has("token"):
+                    user, token = await self._login.log_in_by_token(given.text("token", longest=MOST_BODY_BYTES))
+                else:
+                    user = given.text("user")
+                    token = await self._login.log_in(user, given.text("password"))
         except TooManyAttempts as error:
             headers = {"retry-after": str(int(error.wait_s))}
             raise Refused(429, "TOO_MANY_ATTEMPTS", str(error), headers) from None
         except AuthenticationRefused:
-            raise Refused(
-                401, "SASL_AUTHENTICATION_FAILED", "the broker does not take this name and password"
-            ) from None
+            what = "token" if given.has("token") else "name and password"
+            raise Refused(401, "SASL_AUTHENTICATION_FAILED", f"the broker does not take this {what}") from None
+        except (NoBrokerReachable, ConnectionLost):
+            self._explain()
+            raise
         await self.sessions.end(token_of(request))  # of whoever had this browser before
         _log.info("a user logged in to the console: %r", user)
         response = _json({"user": user})
@@ -157,6 +163,11 @@ class ConsoleApplication:
         response = _json({})
         clearing(response, request)
         return response
+
+    def _explain(self) -> None:
+        """Raises Refused where it is known what keeps the console from its broker."""
+        if self._settings.why_unreachable:
+            raise Refused(503, "BROKER_NOT_AVAILABLE", self._settings.why_unreachable)
 
     def _session(self, request: Request) -> Session | None:
         if self._settings.needs_login:
@@ -189,6 +200,9 @@ class ConsoleApplication:
                 return await self._done(request, endpoint, session, asking, given)
             except AuthenticationRefused:  # the user is gone, or has another password
                 await self.sessions.end(token_of(request))
+                raise
+            except (NoBrokerReachable, ConnectionLost):
+                self._explain()
                 raise
 
         return _answering(answer)
