@@ -8,6 +8,7 @@ failure is JSON with Kafka's name of the error and one line.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -44,10 +45,12 @@ _log = logging.getLogger(__name__)
 AT_ONCE: Final = 16
 """Requests in hand; more of them wait."""
 MOST_STREAMS: Final = 32
-MOST_STREAMS_OF_ONE: Final = 6
+MOST_STREAMS_OF_ONE: Final = 4
+"""Of one browser: it has six connections to a host at the most, and a page that finds none of them free would hang."""
 FETCHES_AT_ONCE: Final = 4
 """Each may bring a record of a hundred megabytes."""
 MOST_DOWNLOADS: Final = 4
+_LONGEST_BROWSER: Final = 64
 _CHUNK_BYTES: Final = 256 * 1024
 
 
@@ -66,14 +69,15 @@ class ConsoleApplication:
         self._everybody: Session | None = None
         self._at_once = trio.CapacityLimiter(AT_ONCE)
         self._fetches = trio.CapacityLimiter(FETCHES_AT_ONCE)
-        self._streams = 0
+        self._streams: Counter[str] = Counter()
+        """By what browsers call themselves, all with the same name together."""
         self._downloads = 0
         self.asgi: Final[ASGIApp] = self._application(endpoints)
 
     @property
     def open_streams(self) -> int:
         """The number of live streams."""
-        return self._streams
+        return self._streams.total()
 
     async def run(self) -> None:
         """End sessions in time, until cancelled."""
@@ -230,22 +234,27 @@ class ConsoleApplication:
         self._downloads -= 1
 
     def _stream(self, endpoint: Endpoint, session: Session, asking: Asking, given: Arguments) -> Response:
-        if self._streams >= MOST_STREAMS or session.streams >= self._most_streams_of(session):
+        browser = given.text("browser", "", longest=_LONGEST_BROWSER)
+        of_one = session.streams if self._settings.needs_login else self._streams[browser] if browser else 0
+        if of_one >= MOST_STREAMS_OF_ONE:
+            raise Refused(
+                429, "TOO_MANY_STREAMS", f"this browser has {of_one} live pages: close one of them to open another"
+            )
+        if self.open_streams >= MOST_STREAMS:
             raise Refused(429, "TOO_MANY_STREAMS", "too many live pages are open: close one of them")
-        self._streams += 1
+        self._streams[browser] += 1
         session.streams += 1
 
         async def work(events: Events) -> None:
             await endpoint.work()(asking, given, events)
 
-        return _StreamResponse(EventStream(work, session.over), lambda: self._stream_has_ended(session))
+        return _StreamResponse(EventStream(work, session.over), lambda: self._stream_has_ended(session, browser))
 
-    def _most_streams_of(self, session: Session) -> int:
-        return MOST_STREAMS_OF_ONE if self._settings.needs_login else MOST_STREAMS
-
-    def _stream_has_ended(self, session: Session) -> None:
-        self._streams -= 1
+    def _stream_has_ended(self, session: Session, browser: str) -> None:
         session.streams -= 1
+        self._streams[browser] -= 1
+        if not self._streams[browser]:
+            del self._streams[browser]
 
 
 class _StreamResponse(Response):

@@ -18,7 +18,7 @@ from .bounded_stream import BoundedStream
 from .sockets import address_of
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from .tls import WebTls
 
@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 100
 """Connections at a time; more of them wait until one has ended."""
+CROWDED: Final = 0.75
+"""Of the connections. Where so many are open, each ends behind its answer: clients that ask now and then, and keep a
+connection, must not keep others out."""
 _HTTP: Final = "pykbroker.web.http"
 
 
@@ -53,6 +56,7 @@ class WebServer:
         self._tls = tls
         self._scheme = "http" if tls is None else "https"
         self._room = trio.Semaphore(most_connections)
+        self._crowded_from = int(CROWDED * most_connections)
         self._connections: set[BoundedStream] = set()
         self._beginning = trio.Lock()
         self._serve: Callable[[BoundedStream], Awaitable[None]] | None = None
@@ -107,8 +111,19 @@ class WebServer:
                 await trio.to_thread.run_sync(self._import)
                 from .http import http_on_connections
 
-                self._serve = http_on_connections(self._application(nursery))
+                self._serve = http_on_connections(self._ending_where_crowded(self._application(nursery)))
             return self._serve
+
+    def _ending_where_crowded(self, application: ASGIApp) -> ASGIApp:
+        async def ending(scope: Scope, receive: Receive, send: Send) -> None:
+            async def send_and_end(message: Message) -> None:
+                if message["type"] == "http.response.start" and len(self._connections) > self._crowded_from:
+                    message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+                await send(message)
+
+            await application(scope, receive, send_and_end)
+
+        return ending
 
     def _import(self) -> None:
         for name in self._imports:
