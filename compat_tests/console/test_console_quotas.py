@@ -35,8 +35,8 @@ def test_quotas_of_a_client_id_of_a_user_are_set_changed_and_removed(console: Co
     closed(page)
     label = "user alice <b>, client id reader"
     (row,) = [row for row in page.table("Quotas") if row["For"] == label]
-    assert row["Percentage of request time"] == "12.5"
-    assert row["Fetched bytes per second"] == "–"
+    assert row["Request time %"] == "12.5"
+    assert row["Fetched B/s"] == "–"
     page.click(f"Change the quotas of {label}")
     page.fill("Percentage of request time", "")
     page.fill("Fetched bytes per second", "2048")

@@ -122,6 +122,14 @@ def test_internal_topics_are_not_destroyed(console: ConsoleBroker) -> None:
     assert ask(f"{console.url}/api/topics/__consumer_offsets").json["partitions"]["total"] > 0
 
 
+def test_a_compacted_topic_is_not_purged_and_the_line_says_why(console: ConsoleBroker) -> None:
+    body = {"name": "compacted", "partitions": 2, "configs": {"cleanup.policy": "compact"}}
+    assert ask(f"{console.url}/api/topics", "POST", body).status == 200
+    answer = ask(f"{console.url}/api/topics/compacted/records", "DELETE", {"confirm": "compacted"})
+    assert (answer.status, answer.error) == (409, "POLICY_VIOLATION")
+    assert "cleanup.policy" in answer.json["error"]["message"]
+
+
 def make_internal_topic(console: ConsoleBroker) -> None:
     arguments = ["groups", "--bootstrap-server", console.bootstrap, "--describe", "--group", "none"]
     subprocess.run(pykbroker_command(*arguments), capture_output=True, timeout=120, check=False)

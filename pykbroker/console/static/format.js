@@ -32,8 +32,14 @@ export function plural(count, one, many = `${one}s`) {
 
 const MOST_MS = 8_640_000_000_000_000;
 
-// A moment in the reader's zone, with the name of that; one that no calendar has is told in milliseconds.
+// A moment in the reader's zone and way of writing; one that no calendar has is told in milliseconds.
 export function time(ms) {
   const moment = Number(ms);
   return Math.abs(moment) <= MOST_MS ? new Date(moment).toLocaleString() : `${ms} ms`;
+}
+
+// The same moment for everybody, with milliseconds; null for one that no calendar has.
+export function timeInUtc(ms) {
+  const moment = Number(ms);
+  return Math.abs(moment) <= MOST_MS ? new Date(moment).toISOString() : null;
 }

@@ -5,6 +5,7 @@ import { element } from "./dom.js";
 import { untilLetGo } from "./redraw.js";
 import { failureOf, say } from "./status.js";
 import { tabs } from "./tabs.js";
+import { readable } from "./unseen.js";
 
 export class View {
   // main: the element that is the page's own. entry: the page's line in `views.js`. params: of the path, decoded. query:
@@ -53,10 +54,17 @@ export class View {
 
   // Shows a heading and what follows it in the place of all that was there.
   show(title, ...children) {
-    document.title = `${title} – pykbroker`;
+    document.title = `${this.titleOf(title)} – pykbroker`;
     this.failures = element("div");
     const links = this.entry ? tabs(this.entry, this.params) : null;
     this.main.replaceChildren(element("h1", { tabindex: "-1" }, title), ...[links, this.failures, ...children].filter(Boolean));
+  }
+
+  // The title of the browser's tab: of two pages of one topic, and of two records, each has its own.
+  titleOf(title) {
+    const { name, partition } = this.params;
+    if (partition !== undefined) return `${title} of ${readable(name)}-${readable(partition)}`;
+    return this.entry?.tab && this.entry.path !== this.entry.of ? `${readable(title)}, ${this.entry.tab}` : readable(title);
   }
 
   // Shows a failure below the heading, in the place of the one before. Nothing where the reader has left.

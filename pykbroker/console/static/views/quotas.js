@@ -7,12 +7,12 @@ import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const OF_CLIENTS = [
-  ["producer_byte_rate", "Produced bytes per second"],
-  ["consumer_byte_rate", "Fetched bytes per second"],
-  ["request_percentage", "Percentage of request time"],
-  ["controller_mutation_rate", "Partition changes per second"],
+  ["producer_byte_rate", "Produced bytes per second", "Produced B/s"],
+  ["consumer_byte_rate", "Fetched bytes per second", "Fetched B/s"],
+  ["request_percentage", "Percentage of request time", "Request time %"],
+  ["controller_mutation_rate", "Partition changes per second", "Changes/s"],
 ];
-const OF_ADDRESSES = [["connection_creation_rate", "New connections per second"]];
+const OF_ADDRESSES = [["connection_creation_rate", "New connections per second", "Connections/s"]];
 const KINDS = [
   ["user", "a user", ["user"]],
   ["client-id", "a client id", ["client_id"]],
@@ -64,7 +64,7 @@ function fill(view, state, list, found, load) {
       empty: state.filter || state.kind ? "No quota is like this." : "There are no quotas: nobody is slowed down.",
       columns: [
         { title: "For", head: true, long: true, cell: (row) => row.label },
-        ...[...OF_CLIENTS, ...OF_ADDRESSES].map(([key, title]) => ({ title, number: true, cell: (row) => grouped(row.values[key]) })),
+        ...[...OF_CLIENTS, ...OF_ADDRESSES].map(([key, , title]) => ({ title, number: true, cell: (row) => grouped(row.values[key]) })),
         ...(view.mayChange ? [{ title: "Change", cell: buttons }] : []),
       ],
     }),
