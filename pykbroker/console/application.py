@@ -215,8 +215,8 @@ class ConsoleApplication:
         self, request: Request, endpoint: Endpoint, session: Session, asking: Asking, given: Arguments
     ) -> Response:
         async def work() -> Response:
-            async with self._at_once:
-                with trio.fail_after(endpoint.longest_s):
+            with trio.fail_after(endpoint.longest_s):  # the wait for others included
+                async with self._at_once:
                     value: Json | Download = await endpoint.work()(asking, given)
                 if isinstance(value, Download):
                     return self._download(value)
