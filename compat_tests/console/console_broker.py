@@ -52,6 +52,7 @@ class ConsoleBrokerWithUsers(ConsoleBroker):
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {login} {known};",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:admin;User:ANONYMOUS",
+            "delegation.token.secret.key": "hush",
         }
 
 

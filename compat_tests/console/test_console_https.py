@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from compat_tests.certificates import Authority
 from compat_tests.brokers import pykbroker_command
+from compat_tests.certificates import Authority
 from compat_tests.key_stores import write_pem, write_pem_trust
 
 from .console_broker import USERS, ConsoleBrokerWithUsers

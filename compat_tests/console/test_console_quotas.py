@@ -102,9 +102,7 @@ SET = {"user": "u", "set": {"producer_byte_rate": "1000"}}
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_bad_quotas_are_one_line(
-    console: ConsoleBroker, method: str, body: object, status: int, name: str
-) -> None:
+def test_bad_quotas_are_one_line(console: ConsoleBroker, method: str, body: object, status: int, name: str) -> None:
     query = "?kind=nobody" if method == "GET" else ""
     answer = ask(f"{console.url}/api/quotas{query}", method, body)
     assert (answer.status, answer.error) == (status, name), answer.body

@@ -1,8 +1,7 @@
-"""Ways into the console: by what the broker's listener takes, and a line that says so where it takes nothing of a browser."""
+"""Ways into the console: by what the broker's listener takes, or a line that says what the console needs there."""
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from compat_tests.sasl.oauthbearer.bearers import MODULE, unsecured
 
 from .console_broker import USERS, ConsoleBroker, ConsoleBrokerWithUsers, ask
 from .page import Page
-from .test_console_users import log_in
 
 pytestmark = pytest.mark.chromium
 

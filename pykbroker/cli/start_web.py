@@ -67,8 +67,8 @@ class _Listening:
 class StartWeb:
     """The web listeners of a start. Raises CommandFailed for one that was given and cannot be, ConfigurationError.
 
-    url: of `console.listener`, with the port that it got; None where there is no such listener. has_console: the console
-    is there.
+    url: of `console.listener`, with the port that it got; None where there is no such listener. has_console: it leads
+    to the console.
     """
 
     def __init__(self, config: BrokerConfig) -> None:

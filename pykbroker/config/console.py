@@ -78,7 +78,7 @@ def certificate_missing(config: BrokerConfig) -> str:
 
 
 def warnings_of_console(config: BrokerConfig, host: str) -> list[str]:
-    """Return lines for what a console cannot show, and for what others may read or do with one that other machines reach.
+    """Return lines for what a console cannot show, and for what others may see or do with one that they reach.
 
     host: as above.
     """

@@ -11,7 +11,6 @@ from typing import Final
 
 from .endpoint import Json
 
-
 _LAST_EXACT: Final = 2**53
 
 

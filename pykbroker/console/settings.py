@@ -26,8 +26,8 @@ class ConsoleSettings:
     """The settings of one console.
 
     reached: host and port to which the broker's listener is bound; advertised: those that Metadata tells of it. A
-    connection to the latter goes to the former. client_properties: of Java's clients, without a prefix. why_unreachable:
-    what keeps the console from its broker, where that is known.
+    connection to the latter goes to the former. client_properties: of Java's clients, without a prefix.
+    why_unreachable: what keeps the console from its broker, where that is known.
     """
 
     security_protocol: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import ssl
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,9 +22,11 @@ _log = logging.getLogger(__name__)
 HANDSHAKE_LIMIT_S: Final = 10.0
 LOOK_EVERY_S: Final = 30.0
 
+
 class TurnTaking(trio.abc.Stream):
-    """A client's stream, whose part of a handshake is worked on when it has its turn: a signature takes a millisecond of
-    the node's loop, and a hundred clients at once must not hold it for a hundred of them.
+    """A client's stream, whose part of a handshake is worked on when it has its turn.
+
+    A signature takes a millisecond of the node's loop, and a hundred clients must not hold it for a hundred of them.
     """
 
     def __init__(self, stream: trio.SocketStream, turn: trio.Lock) -> None:

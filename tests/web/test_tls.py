@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def trusting(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def serve(loop: LoopThread) -> Iterator[Callable[..., WebServer]]:
+def serve(loop: LoopThread) -> Callable[..., WebServer]:
     def start(tls: WebTls, application: Any = scheme) -> WebServer:
         server = WebServer(listen(WebAddress("127.0.0.1", 0)), lambda nursery: application, tls=tls)
 
@@ -62,7 +62,7 @@ def serve(loop: LoopThread) -> Iterator[Callable[..., WebServer]]:
         loop.call(run)
         return server
 
-    yield start
+    return start
 
 
 def tls_of(store: Path, **more: str) -> WebTls:
