@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from selenium.webdriver import Keys
 
 from .console_broker import ConsoleBroker, ask
 from .page import Page
@@ -73,6 +74,16 @@ def test_an_empty_name_is_the_default_and_an_address_has_quotas_of_its_own(conso
     page.until(lambda: page.names_in("Quotas", "For") == ["address 10.0.0.7"], "filtered list")
     page.reload()
     page.until(lambda: page.names_in("Quotas", "For") == ["address 10.0.0.7"], "the same list")
+
+
+def test_the_keyboard_alone_sets_a_quota(console: ConsoleBroker, page: Page) -> None:
+    page.open("/quotas").heading("Quotas")
+    page.tab_to("Set quotas")
+    page.type(Keys.ENTER)
+    page.tab_to("User")
+    page.type("by.keyboard", Keys.TAB, "3000", Keys.ENTER)
+    closed(page)
+    assert quotas_of(console, "user by.keyboard") == {"producer_byte_rate": "3000"}
 
 
 SET = {"user": "u", "set": {"producer_byte_rate": "1000"}}

@@ -139,13 +139,15 @@ class ConsoleApplication:
         if not self._settings.needs_login:
             raise Refused(409, "ILLEGAL_SASL_STATE", "the broker has no users that log in")
         given = Arguments(await body_of(request, MOST_BODY_BYTES))
+        address = "" if request.client is None else request.client.host
         try:
             with trio.fail_after(30):
                 if given.has("token"):
-                    user, token = await self._login.log_in_by_token(given.text("token", longest=MOST_BODY_BYTES))
+                    text = given.text("token", longest=MOST_BODY_BYTES)
+                    user, token = await self._login.log_in_by_token(text, address)
                 else:
                     user = given.text("user")
-                    token = await self._login.log_in(user, given.text("password"))
+                    token = await self._login.log_in(user, given.text("password"), address)
         except TooManyAttempts as error:
             headers = {"retry-after": str(int(error.wait_s))}
             raise Refused(429, "TOO_MANY_ATTEMPTS", str(error), headers) from None

@@ -70,27 +70,27 @@ class Login:
                 pass
         return set()
 
-    async def log_in(self, user: str, password: str) -> str:
-        """Return the token of a new session. Raises TooManyAttempts, AuthenticationRefused, ClientError."""
+    async def log_in(self, user: str, password: str, address: str) -> str:
+        """Return the token of a new session. address: of who asks. Raises TooManyAttempts, AuthenticationRefused, ClientError."""
         if not user or not password or max(len(user), len(password)) > MOST_CHARACTERS or "\0" in user + password:
             raise BadInput(f"a name and a password of 1 to {MOST_CHARACTERS} characters are needed to log in")
-        self._attempt(user)
+        self._attempt(user, address)
         return await self._open(user, await self._accepted(user, password))
 
-    async def log_in_by_token(self, text: str) -> tuple[str, str]:
+    async def log_in_by_token(self, text: str, address: str) -> tuple[str, str]:
         """Return the name in a token of OAUTHBEARER, and the token of a new session. Raises as `log_in`."""
         credentials = BearerToken(text)
-        self._attempt(credentials.name)
+        self._attempt(credentials.name, address)
         if not await self._accepts(credentials):
             raise BadInput(f"the broker's listener does not offer {OAUTHBEARER}")
         return credentials.name, await self._open(credentials.name, credentials)
 
-    def _attempt(self, user: str) -> None:
+    def _attempt(self, user: str, address: str) -> None:
         """Raises TooManyAttempts."""
-        wait_s = self._attempts.wait_s(user)
+        wait_s = self._attempts.wait_s(user, address)
         if wait_s > 0:
             raise TooManyAttempts(max(wait_s, 1.0))
-        self._attempts.has_failed(user)
+        self._attempts.has_failed(user, address)
 
     async def _open(self, user: str, credentials: Credentials) -> str:
         self._attempts.has_succeeded(user)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Mapping
 from typing import Final
 
@@ -21,6 +22,13 @@ _log = logging.getLogger(__name__)
 
 HANDSHAKE_LIMIT_S: Final = 10.0
 LOOK_EVERY_S: Final = 30.0
+_HANDSHAKE: Final = b"\x16"
+"""The first byte of TLS."""
+_NO_TLS: Final = b"this address speaks HTTPS alone: begin it with https://\n"
+_REFUSAL: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+    % (len(_NO_TLS), _NO_TLS)
+)
 
 
 class TurnTaking(trio.abc.Stream):
@@ -68,10 +76,18 @@ class WebTls:
         self._turn = trio.Lock()
 
     async def secured(self, stream: trio.SocketStream) -> trio.SSLStream[TurnTaking]:
-        """Return the stream of a client that has shaken hands. Raises OSError, trio.BrokenResourceError."""
+        """Return the stream of a client that has shaken hands. Raises OSError, trio.BrokenResourceError.
+
+        Whoever speaks HTTP without TLS is told so, since a browser does when its reader types no `https://`.
+        """
         below = TurnTaking(stream, self._turn)
         found = trio.SSLStream(below, self._context, server_side=True, https_compatible=True)
         with trio.move_on_after(HANDSHAKE_LIMIT_S):
+            if await stream.socket.recv(1, socket.MSG_PEEK) != _HANDSHAKE:
+                await stream.send_all(_REFUSAL)
+                await stream.send_eof()
+                await stream.receive_some()  # closing on what is unread would reset what has been sent
+                raise ConnectionAbortedError("no TLS")
             await found.do_handshake()
             below.takes_turns = False
             return found

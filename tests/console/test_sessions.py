@@ -10,7 +10,7 @@ import trio.testing
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.connection import Connection
 from pykbroker.client.errors import AuthenticationRefused
-from pykbroker.console.attempts import MOST_OF_ALL, MOST_OF_ONE, WINDOW_S, Attempts
+from pykbroker.console.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_ONE, WINDOW_S, Attempts
 from pykbroker.console.sessions import ASK_EVERY_S, IDLE_S, LONGEST_S, MOST_SESSIONS, Session, Sessions
 
 
@@ -160,28 +160,40 @@ def test_five_failures_close_a_name_for_a_minute_and_no_other_name() -> None:
     clock = Clock()
     attempts = Attempts(clock)
     for _ in range(MOST_OF_ONE):
-        assert attempts.wait_s("alice") == 0
-        attempts.has_failed("alice")
-    assert attempts.wait_s("alice") == WINDOW_S
-    assert attempts.wait_s("bob") == 0
+        assert attempts.wait_s("alice", "here") == 0
+        attempts.has_failed("alice", "here")
+    assert attempts.wait_s("alice", "there") == WINDOW_S
+    assert attempts.wait_s("bob", "here") == 0
     clock.now_s += WINDOW_S
-    assert attempts.wait_s("alice") == 0
+    assert attempts.wait_s("alice", "here") == 0
 
 
 def test_a_success_forgets_the_failures_before_it() -> None:
     attempts = Attempts(Clock())
     for _ in range(MOST_OF_ONE):
-        attempts.has_failed("alice")
+        attempts.has_failed("alice", "here")
     attempts.has_succeeded("alice")
-    assert attempts.wait_s("alice") == 0
+    assert attempts.wait_s("alice", "here") == 0
 
 
-def test_guesses_at_many_names_are_bounded_too() -> None:
+def test_guesses_at_many_names_close_their_address_and_no_other_one() -> None:
+    clock = Clock()
+    attempts = Attempts(clock)
+    for number in range(MOST_OF_ADDRESS):
+        assert attempts.wait_s(f"user {number}", "here") == 0
+        attempts.has_failed(f"user {number}", "here")
+    assert attempts.wait_s("another", "here") == WINDOW_S
+    assert attempts.wait_s("another", "there") == 0
+    clock.now_s += WINDOW_S
+    assert attempts.wait_s("another", "here") == 0
+
+
+def test_guesses_from_many_addresses_are_bounded_too() -> None:
     clock = Clock()
     attempts = Attempts(clock)
     for number in range(MOST_OF_ALL):
-        assert attempts.wait_s(f"user {number}") == 0
-        attempts.has_failed(f"user {number}")
-    assert attempts.wait_s("another") == WINDOW_S
+        assert attempts.wait_s(f"user {number}", f"address {number}") == 0
+        attempts.has_failed(f"user {number}", f"address {number}")
+    assert attempts.wait_s("another", "there") == WINDOW_S
     clock.now_s += WINDOW_S
-    assert attempts.wait_s("another") == 0
+    assert attempts.wait_s("another", "there") == 0

@@ -128,6 +128,14 @@ def test_whoever_speaks_no_tls_ends_its_connection_alone(
     assert ask(server, trusting)[0] == b"https\n"
 
 
+def test_a_browser_without_https_is_told_what_to_type(serve: Serve, store: Path) -> None:
+    server = serve(tls_of(store))
+    with closing(http.client.HTTPConnection(str(server.address), timeout=20)) as connection:
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (400, b"this address speaks HTTPS alone: begin it with https://\n")
+
+
 def test_the_end_does_not_wait_for_clients_that_do_not_read(
     serve: Callable[..., WebServer], loop: LoopThread, store: Path, trusting: ssl.SSLContext
 ) -> None:

@@ -22,11 +22,11 @@ const KINDS = [
 const NAMES = { user: "User", client_id: "Client id", ip: "Address" };
 
 export async function show(view) {
-  const state = { filter: view.query.get("filter") ?? "", kind: view.query.get("kind") ?? "", page: 1 };
+  const state = { filter: view.query.get("filter") ?? "", kind: view.query.get("kind") ?? "", page: Number(view.query.get("page") ?? 1) || 1 };
   const list = element("section", { class: "panel" });
   const found = await view.get("/quotas", state);
   const load = async () => {
-    view.remember({ filter: state.filter, kind: state.kind });
+    view.remember({ filter: state.filter, kind: state.kind, page: state.page === 1 ? null : state.page });
     try {
       fill(view, state, list, await view.get("/quotas", state), load);
       view.works();

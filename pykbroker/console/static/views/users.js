@@ -10,12 +10,12 @@ import { pager, table } from "../table.js";
 const MECHANISMS = ["SCRAM-SHA-512", "SCRAM-SHA-256"];
 
 export async function show(view) {
-  const state = { filter: view.query.get("filter") ?? "", page: 1 };
+  const state = { filter: view.query.get("filter") ?? "", page: Number(view.query.get("page") ?? 1) || 1 };
   const list = element("section", { class: "panel" });
   const tokens = element("section", { class: "panel" });
   const found = await view.get("/users", state);
   const load = async () => {
-    view.remember({ filter: state.filter });
+    view.remember({ filter: state.filter, page: state.page === 1 ? null : state.page });
     try {
       fill(view, state, list, await view.get("/users", state), load);
       view.works();
