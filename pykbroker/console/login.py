@@ -71,7 +71,10 @@ class Login:
         return set()
 
     async def log_in(self, user: str, password: str, address: str) -> str:
-        """Return the token of a new session. address: of who asks. Raises TooManyAttempts, AuthenticationRefused, ClientError."""
+        """Return the token of a new session. address: of who asks.
+
+        Raises TooManyAttempts, AuthenticationRefused, ClientError.
+        """
         if not user or not password or max(len(user), len(password)) > MOST_CHARACTERS or "\0" in user + password:
             raise BadInput(f"a name and a password of 1 to {MOST_CHARACTERS} characters are needed to log in")
         self._attempt(user, address)
