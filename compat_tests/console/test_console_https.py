@@ -17,7 +17,7 @@ from compat_tests.brokers import pykbroker_command
 from compat_tests.certificates import Authority
 from compat_tests.key_stores import write_pem, write_pem_trust
 
-from .console_broker import USERS, ConsoleBrokerWithUsers
+from .console_broker import USERS, ConsoleBrokerWithUsers, start_and_stop
 
 SASL = [
     "listeners=SASL_PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -84,16 +84,8 @@ def test_a_console_that_other_machines_can_read_is_a_warning(
 ) -> None:
     store = write_pem(tmp_path / "server.pem", Authority.root().server())
     given = [each.replace("STORE", f"ssl.keystore.location={store}") for each in overrides]
-    flags = [part for each in [*given, "ssl.keystore.type=PEM"] for part in ("--override", each)]
-    command = pykbroker_command("start", "--data-dir", str(tmp_path / "data"), "--port", "0", *flags)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if "pykbroker ready" in line:
-                process.terminate()
-        assert process.wait(60) == 0, lines
+    code, lines = start_and_stop(tmp_path, [*given, "ssl.keystore.type=PEM"])
+    assert code == 0, lines
     log = "".join(lines)
     for each in (WITHOUT_USERS, WITHOUT_TLS):
         assert (each in log) == (each in said), log

@@ -1,19 +1,16 @@
-"""More live pages than a browser has connections, and live pages whose broker goes and comes back."""
+"""More live pages than a browser has connections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
-from compat_tests.ports import take_ports
-
 from .console_broker import ConsoleBroker
 from .page import Page
-from .topic_records import make_records, make_topic
+from .topic_records import make_topic
 
 pytestmark = pytest.mark.chromium
 
@@ -64,29 +61,3 @@ def test_a_thousand_live_pages_are_refused_with_a_line_or_wait(console: ConsoleB
                 answer.close()
         assert statuses.count(200) == 32
         page.open("/topics").heading("Topics")
-
-
-@pytest.fixture
-def fixed_port_console(tmp_path: Path) -> Iterator[ConsoleBroker]:
-    (port,) = take_ports(1)
-    broker = ConsoleBroker(tmp_path / "broker", {"console.listener": f"127.0.0.1:{port}"})
-    broker.start()
-    yield broker
-    broker.close()
-
-
-def test_a_live_page_goes_on_when_its_broker_is_back(
-    fixed_port_console: ConsoleBroker, page_of: Callable[[ConsoleBroker], Page]
-) -> None:
-    console = fixed_port_console
-    make_topic(console, "live.on")
-    page = page_of(console)
-    page.open("/topics/live.on/tail").sees("Listening to 1 partition.")
-    make_records(console, "live.on", ["before"])
-    page.until(lambda: page.names_in("New records", "Value") == ["before"], "record")
-    console.stop()
-    assert page.failure().startswith("NETWORK_EXCEPTION: ")
-    console.start()
-    page.until(lambda: not page.driver.find_elements("css selector", "[role=alert]"), "page without a failure")
-    make_records(console, "live.on", ["behind"])
-    page.until(lambda: page.names_in("New records", "Value") == ["behind", "before"], "record behind")

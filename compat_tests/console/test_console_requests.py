@@ -10,7 +10,7 @@ import pytest
 
 from compat_tests.brokers import pykbroker_command
 
-from .console_broker import ConsoleBroker, ask
+from .console_broker import ConsoleBroker, ask, start_and_stop
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -153,16 +153,7 @@ def test_a_read_only_console_changes_nothing(read_only_console: ConsoleBroker) -
 @pytest.mark.parametrize("allows", [None, "console.read.only=true", "console.allow.changes.without.login=true"])
 def test_a_console_for_other_machines_needs_users_or_a_word(tmp_path: Path, allows: str | None) -> None:
     overrides = ["console.listener=0.0.0.0:0", *([allows] if allows else [])]
-    flags = [part for each in overrides for part in ("--override", each)]
-    command = pykbroker_command("start", "--data-dir", str(tmp_path / "data"), "--port", "0", *flags)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if "pykbroker ready" in line:
-                process.terminate()
-        code = process.wait(60)
+    code, lines = start_and_stop(tmp_path, overrides)
     if allows:
         assert code == 0, lines
     else:

@@ -131,8 +131,8 @@ function showLogin(view) {
       await show();
     });
   }
-  view.show("Log in", ...forms);
-  forms[0].elements[0].focus();
+  view.show("Log in", ...(forms.length ? forms : [element("p", {}, "This broker's clients log in in ways that the console does not have.")]));
+  forms[0]?.elements[0].focus();
 }
 
 function passwordForm() {
