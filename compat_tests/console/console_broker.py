@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compat_tests.brokers import Pykbroker
+from compat_tests.brokers import Pykbroker, pykbroker_command
 
-_ADDRESS = re.compile(r"the console, metrics and health at (http://\S+?)/?$", re.MULTILINE)
+_ADDRESS = re.compile(r"the console, metrics and health at (https?://\S+?)/?$", re.MULTILINE)
 TIMEOUT_S = 60
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
@@ -52,7 +53,22 @@ class ConsoleBrokerWithUsers(ConsoleBroker):
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {login} {known};",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:admin;User:ANONYMOUS",
+            "delegation.token.secret.key": "hush",
         }
+
+
+def start_and_stop(directory: Path, overrides: Sequence[str]) -> tuple[int, list[str]]:
+    """The exit code and the lines of a start that is ended as soon as the node is ready."""
+    flags = [part for each in overrides for part in ("--override", each)]
+    command = pykbroker_command("start", "--data-dir", str(directory / "data"), "--port", "0", *flags)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "pykbroker ready" in line:
+                process.terminate()
+        return process.wait(TIMEOUT_S), lines
 
 
 @dataclass(frozen=True)

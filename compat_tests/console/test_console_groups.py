@@ -160,13 +160,32 @@ def test_names_of_groups_are_text_whatever_they_are(console: ConsoleBroker, page
     commit(console, HOSTILE, "hostile.names", {0: 0})
     page.open("/groups").fill("Filter by name", "../<b>")
     page.until(lambda: len(page.table("Groups")) == 1, "filtered list")
-    page.click_link(HOSTILE.strip())
-    page.until(
-        lambda: page.driver.find_element("css selector", "h1").get_attribute("textContent") == f"Group {HOSTILE}",
-        "name",
-    )
+    shown = HOSTILE.replace("\u202e", "U+202E")
+    page.click_link(shown)
+    page.heading(f"Group {shown}")
     assert not page.driver.execute_script("return document.querySelectorAll('main b').length")
     assert page.names_in("Offsets", "Topic") == ["hostile.names"]
+
+
+def test_a_group_whose_name_nobody_can_type_is_deleted_by_what_is_shown(console: ConsoleBroker, page: Page) -> None:
+    name = "turned.\u202egnp.\u200bx\x7f"
+    shown = "turned.U+202Egnp.U+200BxU+007F"
+    make_topic(console, "turned")
+    commit(console, name, "turned", {0: 0})
+    page.open(address(name)).heading(f"Group {shown}")
+    page.click("Delete")
+    page.fill(f"Type {shown} to confirm", shown)
+    page.click("Delete the group")
+    page.heading("Groups")
+    assert name not in [row["group_id"] for row in ask(f"{console.url}/api/groups").json["groups"]["rows"]]
+
+
+def test_an_offset_that_a_browser_would_round_has_all_its_digits(console: ConsoleBroker, page: Page) -> None:
+    make_topic(console, "far.ahead")
+    commit(console, "far.ahead", "far.ahead", {0: 2**63 - 1})
+    page.open(address("far.ahead")).heading("Group far.ahead")
+    assert page.names_in("Offsets", "Committed") == ["9,223,372,036,854,775,807"]
+    assert page.names_in("Offsets", "Lag") == ["0"]
 
 
 def test_a_user_without_rights_sees_no_groups_and_is_told(

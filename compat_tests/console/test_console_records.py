@@ -117,6 +117,17 @@ def test_a_record_is_shown_with_its_headers_and_its_json_laid_out(console: Conso
     page.table("Records")
 
 
+def test_each_page_of_a_topic_has_a_title_of_its_own(console: ConsoleBroker, page: Page) -> None:
+    make_topic(console, "titled")
+    make_records(console, "titled", ["v"])
+    titles = []
+    for path in ("", "/records", "/tail", "/producers", "/records/0/0"):
+        page.open(f"/topics/titled{path}").until(lambda: page.driver.title != "pykbroker", "title")
+        titles.append(page.driver.title.removesuffix(" – pykbroker"))
+    assert titles[:4] == ["Topic titled", "Topic titled, Records", "Topic titled, Live", "Topic titled, Producers"]
+    assert titles[4] == "Record at offset 0 of titled-0"
+
+
 def test_a_tombstone_is_not_an_empty_value(console: ConsoleBroker, page: Page) -> None:
     make_topic(console, "gone")
     make_records(console, "gone", [None, b""])

@@ -12,7 +12,7 @@ import pytest
 
 from compat_tests.brokers import pykbroker_command
 
-from .console_broker import USERS, ConsoleBroker, ask
+from .console_broker import USERS, ConsoleBroker, ask, start_and_stop
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -124,6 +124,14 @@ def test_internal_topics_are_not_destroyed(console: ConsoleBroker) -> None:
     assert ask(f"{console.url}/api/topics/__consumer_offsets").json["partitions"]["total"] > 0
 
 
+def test_a_compacted_topic_is_not_purged_and_the_line_says_why(console: ConsoleBroker) -> None:
+    body = {"name": "compacted", "partitions": 2, "configs": {"cleanup.policy": "compact"}}
+    assert ask(f"{console.url}/api/topics", "POST", body).status == 200
+    answer = ask(f"{console.url}/api/topics/compacted/records", "DELETE", {"confirm": "compacted"})
+    assert (answer.status, answer.error) == (409, "POLICY_VIOLATION")
+    assert "cleanup.policy" in answer.json["error"]["message"]
+
+
 def make_internal_topic(console: ConsoleBroker) -> None:
     arguments = ["groups", "--bootstrap-server", console.bootstrap, "--describe", "--group", "none"]
     subprocess.run(pykbroker_command(*arguments), capture_output=True, timeout=120, check=False)
@@ -147,16 +155,7 @@ def test_a_read_only_console_changes_nothing(read_only_console: ConsoleBroker) -
 @pytest.mark.parametrize("allows", [None, "console.read.only=true", "console.allow.changes.without.login=true"])
 def test_a_console_for_other_machines_needs_users_or_a_word(tmp_path: Path, allows: str | None) -> None:
     overrides = ["console.listener=0.0.0.0:0", *([allows] if allows else [])]
-    flags = [part for each in overrides for part in ("--override", each)]
-    command = pykbroker_command("start", "--data-dir", str(tmp_path / "data"), "--port", "0", *flags)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if "pykbroker ready" in line:
-                process.terminate()
-        code = process.wait(60)
+    code, lines = start_and_stop(tmp_path, overrides)
     if allows:
         assert code == 0, lines
     else:
@@ -170,6 +169,7 @@ def test_what_a_script_of_ours_sends_is_json(console: ConsoleBroker) -> None:
     assert answer.headers["content-type"] == "application/json"
     assert json.loads(answer.body) == {
         "needs_login": False,
+        "logs_in_by": [],
         "is_logged_in": True,
         "user": None,
         "is_read_only": False,

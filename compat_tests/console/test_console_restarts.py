@@ -11,6 +11,7 @@ from compat_tests.ports import take_ports
 
 from .console_broker import ConsoleBroker
 from .page import Page
+from .topic_records import make_records, make_topic
 
 pytestmark = pytest.mark.chromium
 
@@ -37,3 +38,19 @@ def test_a_page_says_that_its_broker_is_gone_and_goes_on_when_it_is_back(
     console.start()
     page.until(lambda: not page.driver.find_elements("css selector", "[role=alert]"), "page without a failure")
     page.heading("Overview")
+
+
+def test_a_live_page_goes_on_when_its_broker_is_back(
+    console: ConsoleBroker, page_of: Callable[[ConsoleBroker], Page]
+) -> None:
+    make_topic(console, "live.on")
+    page = page_of(console)
+    page.open("/topics/live.on/tail").sees("Listening to 1 partition.")
+    make_records(console, "live.on", ["before"])
+    page.until(lambda: page.names_in("New records", "Value") == ["before"], "record")
+    console.stop()
+    assert page.failure().startswith("NETWORK_EXCEPTION: ")
+    console.start()
+    page.until(lambda: not page.driver.find_elements("css selector", "[role=alert]"), "page without a failure")
+    make_records(console, "live.on", ["behind"])
+    page.until(lambda: page.names_in("New records", "Value") == ["behind", "before"], "record behind")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .console_broker import ConsoleBroker, ask
+from compat_tests.brokers import pykbroker_command
+
+from .console_broker import USERS, ConsoleBroker, ask
 from .page import Page
 from .test_console_users import log_in
 
@@ -65,6 +69,36 @@ def test_a_user_is_created_gets_another_password_and_is_deleted(
     page.click("Delete the user")
     closed(page)
     assert page.table("Users") == []
+
+
+def test_delegation_tokens_are_listed_without_their_secrets(
+    console_with_users: ConsoleBroker, page_of_admin: Page, tmp_path: Path
+) -> None:
+    config = tmp_path / "client.properties"
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={module} required username="admin" password="{USERS["admin"]}";\n'
+    )
+    flags = ["--bootstrap-server", console_with_users.bootstrap, "--command-config", str(config), "--json"]
+    command = pykbroker_command("tokens", "create", "--renewer-principal", "User:alice", *flags)
+    made = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+    page = page_of_admin
+    page.open("/users")
+    (row,) = page.table("Delegation tokens")
+    assert (row["Owner"], row["Made by"], row["Renewed by"]) == ("User:admin", "User:admin", "User:alice")
+    assert row["Token id"] in json.dumps(made)
+    assert page.barriers() == []
+    cookie = page.driver.get_cookies()[0]
+    answer = ask(f"{console_with_users.url}/api/tokens", headers={"Cookie": f"{cookie['name']}={cookie['value']}"})
+    assert set(answer.json["rows"][0]) == {
+        *("token_id", "owner", "requester", "renewers", "issued_ms", "expires_ms", "max_ms")
+    }
+
+
+def test_a_broker_without_delegation_tokens_says_so_below_its_users(page: Page) -> None:
+    page.open("/users").table("Users")
+    page.sees("DELEGATION_TOKEN_")
 
 
 def test_an_entry_is_added_found_and_removed(page_of_admin: Page) -> None:

@@ -42,7 +42,7 @@ def next_steps(start: Start, ready: NodeReady, console: str = "") -> Iterator[tu
     if listener is not None:
         yield "bootstrap", listener.address
     if console:
-        yield "console", f"http://{console}/"
+        yield "console", console
     directories = _printable(", ".join(ready.log_directories))
     yield "data", f"{directories} (removed at the end)" if start.is_ephemeral else directories
     if listener is not None:

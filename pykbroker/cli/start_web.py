@@ -17,8 +17,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from pykbroker.config import BrokerConfig
-from pykbroker.config.console import check_console
-from pykbroker.config.own_keys import CONSOLE_HOSTS, CONSOLE_LISTENER, METRICS_LISTENER
+from pykbroker.config.console import check_console, warnings_of_console
+from pykbroker.config.own_keys import (
+    CONSOLE_HOSTS,
+    CONSOLE_LISTENER,
+    CONSOLE_SECURITY_PROTOCOL,
+    METRICS_LISTENER,
+    METRICS_SECURITY_PROTOCOL,
+)
 from pykbroker.web.address import WebAddress, parse_address
 from pykbroker.web.sockets import address_of, listen, listen_at_first_free
 
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from pykbroker.server.node.node import Node, NodeReady
     from pykbroker.server.runtime.loop_monitor import LoopMonitor
     from pykbroker.web.callers import KnownNames
+    from pykbroker.web.tls import WebTls
 
 _log = logging.getLogger(__name__)
 
@@ -50,13 +57,18 @@ class _Listening:
     socket: socket.socket
     site: Callable[[trio.Nursery], ASGIApp]
     imports: Sequence[str]
+    tls: WebTls | None
+
+    @property
+    def url(self) -> str:
+        return f"{'http' if self.tls is None else 'https'}://{address_of(self.socket)}/"
 
 
 class StartWeb:
     """The web listeners of a start. Raises CommandFailed for one that was given and cannot be, ConfigurationError.
 
-    address: `HOST:PORT` of `console.listener`, with the port that it got; None where there is no such listener.
-    has_console: the console is at that address.
+    url: of `console.listener`, with the port that it got; None where there is no such listener. has_console: it leads
+    to the console.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -65,10 +77,11 @@ class StartWeb:
         self._node: Node | None = None
         self._ready: NodeReady | None = None
         self._lines: list[str] = []
+        self._warnings: list[str] = []
         self.monitor: LoopMonitor | None = None
         """To be set when the loop is watched."""
         self._has_metrics = _is_there(_FOR_METRICS)
-        self.address: str | None = None
+        self.url: str | None = None
         is_broker = "broker" in config.roles
         self.has_console = is_broker and _is_there(_FOR_CONSOLE) and _is_there(_CONSOLE)
         console = parse_address(CONSOLE_LISTENER, config.str(CONSOLE_LISTENER))
@@ -79,18 +92,22 @@ class StartWeb:
             if console is not None:
                 is_given = CONSOLE_LISTENER in config.originals
                 needs = [_FOR_ALL, _FOR_METRICS, *([_FOR_CONSOLE] if is_broker else [])]
-                self._add_console(_given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console))
+                tls = self._tls(CONSOLE_SECURITY_PROTOCOL)
+                listening = _given(CONSOLE_LISTENER, console, needs) if is_given else self._courtesy(console)
+                self._add_console(listening, tls)
+                self._warnings += warnings_of_console(config, console.host) if self.console else ()
             if metrics is not None:
-                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site)
-                self._lines.append(f"metrics and health at http://{address_of(self._listening[-1].socket)}/")
+                tls = self._tls(METRICS_SECURITY_PROTOCOL)
+                self._add(_given(METRICS_LISTENER, metrics, [_FOR_ALL, _FOR_METRICS]), self._metrics_site, tls)
+                self._lines.append(f"metrics and health at {self._listening[-1].url}")
         except BaseException:
             self.close()
             raise
 
     @property
     def console(self) -> str:
-        """Return where the console is, `HOST:PORT`; nothing where there is none."""
-        return self.address if self.has_console and self.address is not None else ""
+        """Return where the console is, a URL; nothing where there is none."""
+        return self.url if self.has_console and self.url is not None else ""
 
     def close(self) -> None:
         """Close the sockets, of a node that did not come so far as to serve, too."""
@@ -103,27 +120,37 @@ class StartWeb:
 
         self._node = node
         for each in self._listening:
-            await nursery.start(WebServer(each.socket, each.site, each.imports).run)
+            await nursery.start(WebServer(each.socket, each.site, each.imports, tls=each.tls).run)
 
     def node_serves(self, ready: NodeReady) -> None:
         """Tell the log where, and have the console from now on."""
         self._ready = ready
         for line in self._lines:
             _log.info("%s", line)
+        for line in self._warnings:
+            _log.warning("%s", line)
 
-    def _add_console(self, listening: socket.socket | None) -> None:
+    def _tls(self, key: str) -> WebTls | None:
+        """Return the TLS that the key asks for. Raises ConfigurationError."""
+        if self._config.str(key) != "SSL":
+            return None
+        from pykbroker.web.tls import WebTls
+
+        return WebTls(self._config.given, key.removesuffix("security.protocol"))
+
+    def _add_console(self, listening: socket.socket | None, tls: WebTls | None) -> None:
         if listening is None:
             return
-        self._add(listening, self._console_site)
-        self.address = str(address_of(listening))
+        self._add(listening, self._console_site, tls)
+        self.url = self._listening[-1].url
         what = "the console, metrics and health" if self.has_console else "metrics and health"
-        self._lines.append(f"{what} at http://{self.address}/")
+        self._lines.append(f"{what} at {self.url}")
 
-    def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp]) -> None:
+    def _add(self, listening: socket.socket, site: Callable[[trio.Nursery], ASGIApp], tls: WebTls | None) -> None:
         modules = ["pykbroker.web.site", "pykbroker.web.health"]
         if self._has_metrics:
             modules.append("pykbroker.metrics.page")
-        self._listening.append(_Listening(listening, site, modules))
+        self._listening.append(_Listening(listening, site, modules, tls))
 
     def _courtesy(self, address: WebAddress) -> socket.socket | None:
         """Return a socket at the default address or behind it; None, and a line for the log, where there is none."""

@@ -22,6 +22,11 @@ from .errors import check
 
 async def describe_acls(cluster: Cluster, wanted: EntryFilter) -> list[AccessControlEntry]:
     """The entries that the filter finds, in the order of their fields."""
+    return entries_of(await ask_acls(cluster, wanted))
+
+
+async def ask_acls(cluster: Cluster, wanted: EntryFilter) -> DescribeAclsResponse:
+    """Return the answer of which `entries_of` makes what `describe_acls` returns."""
     request = DescribeAclsRequest(
         resource_type_filter=wanted.resource_type,
         resource_name_filter=wanted.resource_name,
@@ -31,9 +36,13 @@ async def describe_acls(cluster: Cluster, wanted: EntryFilter) -> list[AccessCon
         operation=wanted.operation,
         permission_type=wanted.permission,
     )
-    response = await cluster.request(
+    return await cluster.request(
         request, DescribeAclsResponse, verify=lambda answer: check(answer.error_code, answer.error_message)
     )
+
+
+def entries_of(response: DescribeAclsResponse) -> list[AccessControlEntry]:
+    """Return the entries of an answer. A thread is the place for this where there may be many."""
     return sorted(
         AccessControlEntry(
             resource.resource_type,

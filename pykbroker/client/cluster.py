@@ -42,6 +42,9 @@ TOPIC_CREATION_TIMEOUT_MS = 5_000
 UNKNOWN_TOPIC_TIMEOUT_MS = 1_000
 """How long a topic that was just created may stay unknown to the broker that is asked."""
 
+MOST_COORDINATORS = 1_000
+"""Remembered; whoever lives as long as a broker, and is asked for any name, must not keep all of them."""
+
 GROUP_COORDINATOR = 0
 TRANSACTION_COORDINATOR = 1
 _COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -300,26 +303,34 @@ class Cluster:
             response = await connection.request(older, FindCoordinatorResponse)
             check(response.error_code, response.error_message)
             node = Node(response.node_id, response.host, response.port)
-        self._coordinators[key_type, key] = node
+        self._remember((key_type, key), node)
         return node
 
     async def coordinators(self, keys: Collection[str], key_type: int = GROUP_COORDINATOR) -> dict[Node, list[str]]:
         """The keys that each node coordinates, asked for together (KIP-699). A key whose coordinator cannot be told
         at the moment is left out; so is every unknown one where the broker takes one key at a time.
         """
-        unknown = [key for key in keys if (key_type, key) not in self._coordinators]
+        known = {key: node for key in keys if (node := self._coordinators.get((key_type, key))) is not None}
+        unknown = [key for key in keys if key not in known]
         connection = await self.any_connection()
         if unknown and connection.version_of(FindCoordinatorRequest) >= 4:
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=unknown)
             for row in (await connection.request(request, FindCoordinatorResponse)).coordinators:
                 if not row.error_code:
-                    self._coordinators[key_type, row.key] = Node(row.node_id, row.host, row.port)
+                    known[row.key] = Node(row.node_id, row.host, row.port)
+                    self._remember((key_type, row.key), known[row.key])
         found: dict[Node, list[str]] = {}
         for key in keys:
-            node = self._coordinators.get((key_type, key))
-            if node is not None:
-                found.setdefault(node, []).append(key)
+            if key in known:
+                found.setdefault(known[key], []).append(key)
         return found
+
+    def _remember(self, key: tuple[int, str], node: Node) -> None:
+        """Remember a coordinator; the one that is remembered for longest goes where there are too many."""
+        self._coordinators.pop(key, None)
+        if len(self._coordinators) >= MOST_COORDINATORS:
+            del self._coordinators[next(iter(self._coordinators))]
+        self._coordinators[key] = node
 
     # ---- metadata
 
@@ -327,14 +338,15 @@ class Cluster:
         self, topics: Iterable[str] | None = None, *, allow_auto_topic_creation: bool = False
     ) -> ClusterMetadata:
         """Ask for these topics (None: for all); what is known of others stays."""
-        names = None if topics is None else sorted(set(topics))
+        wanted = None if topics is None else set(topics)
+        names = None if wanted is None else sorted(wanted)
 
         async def attempt() -> ClusterMetadata:
             return await self._fetch_metadata(names, allow_auto_topic_creation)
 
         answer = await self.retrying(attempt)
-        if names is not None:
-            known = {name: topic for name, topic in self.metadata.topics.items() if name not in names}
+        if wanted is not None:
+            known = {name: topic for name, topic in self.metadata.topics.items() if name not in wanted}
             answer = replace(answer, topics={**known, **answer.topics})
         self.metadata = answer
         return answer

@@ -47,12 +47,23 @@ async def describe_quotas(
     wanted: for each type a name, None for the default, or ANY_NAME. only_these_types: an entity that has another type
     besides is left out.
     """
+    return quotas_of(await ask_quotas(cluster, wanted, only_these_types=only_these_types))
+
+
+async def ask_quotas(
+    cluster: Cluster, wanted: Mapping[str, object], *, only_these_types: bool
+) -> DescribeClientQuotasResponse:
+    """Return the answer of which `quotas_of` makes what `describe_quotas` returns."""
     request = DescribeClientQuotasRequest(
         components=[_component(type_, name) for type_, name in wanted.items()], strict=only_these_types
     )
-    response = await cluster.request(
+    return await cluster.request(
         request, DescribeClientQuotasResponse, verify=lambda answer: check(answer.error_code, answer.error_message)
     )
+
+
+def quotas_of(response: DescribeClientQuotasResponse) -> list[EntityQuotas]:
+    """Return the entities of an answer. A thread is the place for this where there may be many."""
     found = [
         EntityQuotas(
             frozenset((part.entity_type, part.entity_name) for part in entry.entity),

@@ -32,11 +32,20 @@ async def describe_scram_users(cluster: Cluster, names: Sequence[str] = ()) -> d
 
     Of those that are named, users without a credential are left out.
     """
-    response = await cluster.request(
+    return scram_users_of(await ask_scram_users(cluster, names))
+
+
+async def ask_scram_users(cluster: Cluster, names: Sequence[str] = ()) -> DescribeUserScramCredentialsResponse:
+    """Return the answer of which `scram_users_of` makes what `describe_scram_users` returns."""
+    return await cluster.request(
         DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names] or None),
         DescribeUserScramCredentialsResponse,
         verify=_check_described,
     )
+
+
+def scram_users_of(response: DescribeUserScramCredentialsResponse) -> dict[str, dict[str, int]]:
+    """Return the users of an answer. A thread is the place for this where there may be many."""
     return {
         result.user: {_mechanism(info.mechanism): info.iterations for info in result.credential_infos}
         for result in sorted(response.results, key=lambda result: result.user)

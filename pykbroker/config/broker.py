@@ -20,7 +20,7 @@ from .given_settings import absent
 from .keys import ConfigKey, InvalidValue, Value
 from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener, listener_prefix
 from .listeners import Listeners, parse_endpoint, resolve
-from .own_keys import CONSOLE_CLIENT, node_keys
+from .own_keys import CONSOLE_CLIENT, is_of_web_tls, node_keys
 from .properties import read_properties
 from .roles import check_roles
 from .topic_keys import BROKER_SYNONYMS, topic_keys
@@ -60,6 +60,7 @@ class BrokerConfig:
             and name not in OF_THE_AUTHORIZER
             and not is_of_a_listener(name)
             and not name.startswith(CONSOLE_CLIENT)
+            and not is_of_web_tls(name)
         ]
         self.listener_keys = {name: text for name, text in properties.items() if is_of_a_listener(name)}
         self._values: dict[str, Value] = {}

@@ -27,8 +27,14 @@ CHANGES_WITHOUT_LOGIN: Final = "console.allow.changes.without.login"
 """Everybody who reaches the console from other machines may change everything, on a broker without users."""
 CONSOLE_CLIENT: Final = "console.client."
 """The prefix of clients' properties for the console's connections to brokers."""
+CONSOLE_SECURITY_PROTOCOL: Final = "console.security.protocol"
+METRICS_SECURITY_PROTOCOL: Final = "metrics.security.protocol"
+"""SSL: the listener speaks HTTPS, with the stores of `console.ssl.…` or `metrics.ssl.…`, or else of `ssl.…`."""
+_OF_WEB_TLS: Final = ("console.ssl.", "metrics.ssl.")
 
-OF_WEB_LISTENERS: Final = frozenset((CONSOLE_LISTENER, METRICS_LISTENER, CONSOLE_HOSTS))
+OF_WEB_LISTENERS: Final = frozenset(
+    (CONSOLE_LISTENER, METRICS_LISTENER, CONSOLE_HOSTS, CONSOLE_SECURITY_PROTOCOL, METRICS_SECURITY_PROTOCOL)
+)
 
 
 @cache
@@ -36,6 +42,8 @@ def own_keys() -> dict[str, ConfigKey]:
     keys = (
         ConfigKey(CONSOLE_LISTENER, "string", "127.0.0.1:9480", "", "internal"),
         ConfigKey(METRICS_LISTENER, "string", "", "", "internal"),
+        ConfigKey(CONSOLE_SECURITY_PROTOCOL, "string", "PLAINTEXT", "PLAINTEXT|SSL", "internal"),
+        ConfigKey(METRICS_SECURITY_PROTOCOL, "string", "PLAINTEXT", "PLAINTEXT|SSL", "internal"),
         ConfigKey(CONSOLE_HOSTS, "list", "", "", "internal"),
         ConfigKey(CONSOLE_READ_ONLY, "boolean", "false", "", "internal"),
         ConfigKey(CONSOLE_CLIENT_LISTENER, "string", "", "", "internal"),
@@ -49,3 +57,8 @@ def own_keys() -> dict[str, ConfigKey]:
 def node_keys() -> dict[str, ConfigKey]:
     """Return all keys of a node, Kafka's and our own."""
     return {**broker_keys(), **own_keys()}
+
+
+def is_of_web_tls(name: str) -> bool:
+    """Tell whether this is a key of TLS for one web listener: `console.ssl.keystore.location`."""
+    return name.startswith(_OF_WEB_TLS) and name.partition(".")[2] in broker_keys()

@@ -15,7 +15,7 @@ A new page takes a file and a line on either side:
 - `application`: the way of a request; `checks`, `given`, `failures`, `json_texts`: its steps.
 - `event_stream`: live events to a page.
 - `settings`, `own_broker`: the broker, as its console reaches it.
-- `login`, `attempts`, `sessions`, `cookie`: users.
+- `login`, `bearer`, `attempts`, `sessions`, `cookie`: users.
 - `static_files`: the pages' files.
 - `records`: records, read and shown within bounds.
 - `api`: what the endpoints do.

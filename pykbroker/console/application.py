@@ -8,6 +8,7 @@ failure is JSON with Kafka's name of the error and one line.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pykbroker.client.errors import AuthenticationRefused, ClientError
+from pykbroker.client.errors import AuthenticationRefused, ClientError, ConnectionLost, NoBrokerReachable
 from pykbroker.config import ConfigurationError
 from pykbroker.error_groups import first_of
 from pykbroker.web.body import ClientGone
@@ -44,10 +45,12 @@ _log = logging.getLogger(__name__)
 AT_ONCE: Final = 16
 """Requests in hand; more of them wait."""
 MOST_STREAMS: Final = 32
-MOST_STREAMS_OF_ONE: Final = 6
+MOST_STREAMS_OF_ONE: Final = 4
+"""Of one browser: it has six connections to a host at the most, and a page that finds none of them free would hang."""
 FETCHES_AT_ONCE: Final = 4
 """Each may bring a record of a hundred megabytes."""
 MOST_DOWNLOADS: Final = 4
+_LONGEST_BROWSER: Final = 64
 _CHUNK_BYTES: Final = 256 * 1024
 
 
@@ -66,14 +69,15 @@ class ConsoleApplication:
         self._everybody: Session | None = None
         self._at_once = trio.CapacityLimiter(AT_ONCE)
         self._fetches = trio.CapacityLimiter(FETCHES_AT_ONCE)
-        self._streams = 0
+        self._streams: Counter[str] = Counter()
+        """By what browsers call themselves, all with the same name together."""
         self._downloads = 0
         self.asgi: Final[ASGIApp] = self._application(endpoints)
 
     @property
     def open_streams(self) -> int:
         """The number of live streams."""
-        return self._streams
+        return self._streams.total()
 
     async def run(self) -> None:
         """End sessions in time, until cancelled."""
@@ -123,6 +127,7 @@ class ConsoleApplication:
         return _json(
             {
                 "needs_login": self._settings.needs_login,
+                "logs_in_by": [] if session is not None else await self._login.ways(),
                 "is_logged_in": session is not None,
                 "user": None if session is None else session.user,
                 "is_read_only": self._settings.is_read_only,
@@ -134,17 +139,24 @@ class ConsoleApplication:
         if not self._settings.needs_login:
             raise Refused(409, "ILLEGAL_SASL_STATE", "the broker has no users that log in")
         given = Arguments(await body_of(request, MOST_BODY_BYTES))
-        user, password = given.text("user"), given.text("password")
+        address = "" if request.client is None else request.client.host
         try:
             with trio.fail_after(30):
-                token = await self._login.log_in(user, password, request.client.host if request.client else "")
+                if given.has("token"):
+                    text = given.text("token", longest=MOST_BODY_BYTES)
+                    user, token = await self._login.log_in_by_token(text, address)
+                else:
+                    user = given.text("user")
+                    token = await self._login.log_in(user, given.text("password"), address)
         except TooManyAttempts as error:
             headers = {"retry-after": str(int(error.wait_s))}
             raise Refused(429, "TOO_MANY_ATTEMPTS", str(error), headers) from None
         except AuthenticationRefused:
-            raise Refused(
-                401, "SASL_AUTHENTICATION_FAILED", "the broker does not take this name and password"
-            ) from None
+            what = "token" if given.has("token") else "name and password"
+            raise Refused(401, "SASL_AUTHENTICATION_FAILED", f"the broker does not take this {what}") from None
+        except (NoBrokerReachable, ConnectionLost):
+            self._explain()
+            raise
         await self.sessions.end(token_of(request))  # of whoever had this browser before
         _log.info("a user logged in to the console: %r", user)
         response = _json({"user": user})
@@ -157,6 +169,11 @@ class ConsoleApplication:
         response = _json({})
         clearing(response, request)
         return response
+
+    def _explain(self) -> None:
+        """Raises Refused where it is known what keeps the console from its broker."""
+        if self._settings.why_unreachable:
+            raise Refused(503, "BROKER_NOT_AVAILABLE", self._settings.why_unreachable)
 
     def _session(self, request: Request) -> Session | None:
         if self._settings.needs_login:
@@ -190,6 +207,9 @@ class ConsoleApplication:
             except AuthenticationRefused:  # the user is gone, or has another password
                 await self.sessions.end(token_of(request))
                 raise
+            except (NoBrokerReachable, ConnectionLost):
+                self._explain()
+                raise
 
         return _answering(answer)
 
@@ -197,8 +217,8 @@ class ConsoleApplication:
         self, request: Request, endpoint: Endpoint, session: Session, asking: Asking, given: Arguments
     ) -> Response:
         async def work() -> Response:
-            async with self._at_once:
-                with trio.fail_after(endpoint.longest_s):
+            with trio.fail_after(endpoint.longest_s):  # the wait for others included
+                async with self._at_once:
                     value: Json | Download = await endpoint.work()(asking, given)
                 if isinstance(value, Download):
                     return self._download(value)
@@ -216,22 +236,27 @@ class ConsoleApplication:
         self._downloads -= 1
 
     def _stream(self, endpoint: Endpoint, session: Session, asking: Asking, given: Arguments) -> Response:
-        if self._streams >= MOST_STREAMS or session.streams >= self._most_streams_of(session):
+        browser = given.text("browser", "", longest=_LONGEST_BROWSER)
+        of_one = session.streams if self._settings.needs_login else self._streams[browser] if browser else 0
+        if of_one >= MOST_STREAMS_OF_ONE:
+            raise Refused(
+                429, "TOO_MANY_STREAMS", f"this browser has {of_one} live pages: close one of them to open another"
+            )
+        if self.open_streams >= MOST_STREAMS:
             raise Refused(429, "TOO_MANY_STREAMS", "too many live pages are open: close one of them")
-        self._streams += 1
+        self._streams[browser] += 1
         session.streams += 1
 
         async def work(events: Events) -> None:
             await endpoint.work()(asking, given, events)
 
-        return _StreamResponse(EventStream(work, session.over), lambda: self._stream_has_ended(session))
+        return _StreamResponse(EventStream(work, session.over), lambda: self._stream_has_ended(session, browser))
 
-    def _most_streams_of(self, session: Session) -> int:
-        return MOST_STREAMS_OF_ONE if self._settings.needs_login else MOST_STREAMS
-
-    def _stream_has_ended(self, session: Session) -> None:
-        self._streams -= 1
+    def _stream_has_ended(self, session: Session, browser: str) -> None:
         session.streams -= 1
+        self._streams[browser] -= 1
+        if not self._streams[browser]:
+            del self._streams[browser]
 
 
 class _StreamResponse(Response):

@@ -29,25 +29,30 @@ class OwnBroker:
     def __init__(self, settings: ConsoleSettings, threads: UnpackingThreads) -> None:
         self._settings = settings
         self._threads = threads
-        self._opening: Open | None = None
+        self._secured: Open | None = None
+        self._securing = trio.Lock()
 
     def cluster(self, credentials: Credentials | None) -> Cluster:
-        """Return a cluster without connections so far, an async context manager. Raises ConfigurationError."""
-        if self._opening is None:
-            self._opening = self._open_stream()
+        """Return a cluster without connections so far, an async context manager, whose first one may raise
+        ConfigurationError.
+        """
         return Cluster(
             [self._settings.advertised],
             client_id=CLIENT_ID,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             api_timeout_ms=API_TIMEOUT_MS,
-            open_stream=self._opening,
+            open_stream=self._open_tls if uses_tls(self._settings.security_protocol) else self._open_tcp,
             credentials=credentials,
             threads=self._threads,
         )
 
-    def _open_stream(self) -> Open:
-        if not uses_tls(self._settings.security_protocol):
-            return self._open_tcp
+    async def _open_tls(self, host: str, port: int) -> trio.abc.Stream:
+        async with self._securing:
+            if self._secured is None:  # stores take up to a second to read
+                self._secured = await self._threads.run(self._with_tls)
+        return await self._secured(host, port)
+
+    def _with_tls(self) -> Open:
         from pykbroker.client.tls import open_with_tls
         from pykbroker.security.tls.contexts import client_context
         from pykbroker.security.tls.settings import TlsSettings

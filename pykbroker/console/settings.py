@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.config import BrokerConfig, ListenerConfig
-from pykbroker.config.console import listener_of_console
+from pykbroker.config.console import certificate_missing, listener_of_console
 from pykbroker.config.listeners import uses_sasl, uses_tls
 from pykbroker.config.own_keys import CONSOLE_CLIENT, CONSOLE_CLIENT_LISTENER, CONSOLE_READ_ONLY
 from pykbroker.server.node.bound_listeners import BoundListener
@@ -27,6 +27,7 @@ class ConsoleSettings:
 
     reached: host and port to which the broker's listener is bound; advertised: those that Metadata tells of it. A
     connection to the latter goes to the former. client_properties: of Java's clients, without a prefix.
+    why_unreachable: what keeps the console from its broker, where that is known.
     """
 
     security_protocol: str
@@ -34,6 +35,7 @@ class ConsoleSettings:
     advertised: tuple[str, int]
     client_properties: Mapping[str, str]
     is_read_only: bool = False
+    why_unreachable: str = ""
 
     @property
     def needs_login(self) -> bool:
@@ -51,6 +53,7 @@ def settings_of(config: BrokerConfig, bound: Sequence[BoundListener]) -> Console
         advertised=(shown.host, shown.port),
         client_properties=_client_properties(config, listener),
         is_read_only=config.bool(CONSOLE_READ_ONLY),
+        why_unreachable=certificate_missing(config),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from pykbroker.config import is_of_a_listener, node_keys
 from pykbroker.config.authorizer import OF_THE_AUTHORIZER
+from pykbroker.config.own_keys import CONSOLE_CLIENT, is_of_web_tls
 
 PREFIX: Final = "KAFKA_"
 BITNAMI_PREFIX: Final = "KAFKA_CFG_"
@@ -73,7 +74,13 @@ def variable_of(key: str, prefix: str = PREFIX) -> str:
 
 def is_known(key: str) -> bool:
     """Tell whether a broker has that key."""
-    return key in node_keys() or key in OF_THE_AUTHORIZER or is_of_a_listener(key)
+    return (
+        key in node_keys()
+        or key in OF_THE_AUTHORIZER
+        or is_of_a_listener(key)
+        or is_of_web_tls(key)
+        or key.startswith(CONSOLE_CLIENT)
+    )
 
 
 def nearest_key(key: str) -> str | None:

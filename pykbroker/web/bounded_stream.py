@@ -7,9 +7,12 @@ not read would stay for ever.
 from __future__ import annotations
 
 import socket
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
+
+if TYPE_CHECKING:
+    from .tls import TurnTaking
 
 SEND_LIMIT_S: Final = 20.0
 """A client takes 64 KiB within this time."""
@@ -24,9 +27,14 @@ class BoundedStream:
     """A stream as Hypercorn's TCPServer takes it. Its limits end it like a connection that broke."""
 
     def __init__(
-        self, stream: trio.SocketStream, *, send_limit_s: float = SEND_LIMIT_S, silence_limit_s: float = SILENCE_LIMIT_S
+        self,
+        stream: trio.SocketStream | trio.SSLStream[TurnTaking],
+        *,
+        send_limit_s: float = SEND_LIMIT_S,
+        silence_limit_s: float = SILENCE_LIMIT_S,
     ) -> None:
-        self.socket: Final = stream.socket
+        self.is_tls: Final = isinstance(stream, trio.SSLStream)
+        self.socket: Final = (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
         self._stream = stream
         self._send_limit_s = send_limit_s
         self._silence_limit_s = silence_limit_s
@@ -53,10 +61,13 @@ class BoundedStream:
         raise trio.BrokenResourceError
 
     async def send_eof(self) -> None:
-        await self._stream.send_eof()
+        """Say that nothing follows; TLS has no half of a connection that goes on, and does nothing here."""
+        if not isinstance(self._stream, trio.SSLStream):
+            await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        with trio.move_on_after(self._send_limit_s):  # TLS says good-bye, which a client must take
+            await self._stream.aclose()
 
     def close(self) -> None:
         """Close at once, also in the middle of a portion: whoever sends or receives hears of that."""

@@ -54,9 +54,9 @@ class _Connection(TCPServer):
     """
 
     async def _read_data(self) -> None:
-        of = self.protocol
+        of, is_tls = self.protocol, cast("BoundedStream", self.stream).is_tls
         of.protocol = _Http1(
-            of.app, of.config, of.context, of.task_group, of.state, of.ssl, of.client, of.server, of.send
+            of.app, of.config, of.context, of.task_group, of.state, is_tls, of.client, of.server, of.send
         )
         await super()._read_data()
         await self.idle_task.stop()
@@ -64,7 +64,7 @@ class _Connection(TCPServer):
 
 class _Http1(H11Protocol):
     """HTTP/1 alone. One connection of HTTP/2 could have a hundred requests in hand, each with a body and a name of the
-    host of its own, and no browser speaks it without TLS.
+    host of its own; browsers speak it behind TLS alone, where it is not offered.
     """
 
     async def _check_protocol(self, event: h11.Request) -> None:

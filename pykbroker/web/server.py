@@ -18,12 +18,17 @@ from .bounded_stream import BoundedStream
 from .sockets import address_of
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from .tls import WebTls
 
 _log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 100
 """Connections at a time; more of them wait until one has ended."""
+CROWDED: Final = 0.75
+"""Of the connections. Where so many are open, each ends behind its answer: clients that ask now and then, and keep a
+connection, must not keep others out."""
 _HTTP: Final = "pykbroker.web.http"
 
 
@@ -31,7 +36,8 @@ class WebServer:
     """A server on a socket that listens.
 
     application: is called in the loop at the first connection, with the nursery of the server, whose tasks end with it;
-    it must be quick. imports: modules that `application` needs; a worker thread imports them beforehand.
+    it must be quick. imports: modules that `application` needs; a worker thread imports them beforehand. tls: of HTTPS,
+    None for HTTP.
     """
 
     def __init__(
@@ -40,13 +46,17 @@ class WebServer:
         application: Callable[[trio.Nursery], ASGIApp],
         imports: Sequence[str] = (),
         *,
+        tls: WebTls | None = None,
         most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self.address: Final = address_of(listening)
         self._socket = listening
         self._application = application
         self._imports = (_HTTP, *imports)
+        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
         self._room = trio.Semaphore(most_connections)
+        self._crowded_from = int(CROWDED * most_connections)
         self._connections: set[BoundedStream] = set()
         self._beginning = trio.Lock()
         self._serve: Callable[[BoundedStream], Awaitable[None]] | None = None
@@ -60,6 +70,8 @@ class WebServer:
                 await self._serve_one(nursery, stream)
 
             nursery.start_soon(trio.serve_listeners, serve, [listener])
+            if self._tls is not None:
+                nursery.start_soon(self._tls.watch)
             task_status.started(str(self.address))
             try:
                 await trio.sleep_forever()
@@ -68,19 +80,29 @@ class WebServer:
                     each.close()  # whoever sends on it hears of that, also behind a shield
 
     async def _serve_one(self, nursery: trio.Nursery, stream: trio.SocketStream) -> None:
-        bounded = BoundedStream(stream)
+        try:
+            if self._tls is None:
+                await self._serve_bounded(nursery, BoundedStream(stream))
+            else:
+                await self._serve_bounded(nursery, BoundedStream(await self._tls.secured(stream)))
+        except (OSError, trio.BrokenResourceError):  # no handshake: the client sees why, or is gone
+            pass
+        finally:
+            stream.socket.close()
+            self._room.release()
+
+    async def _serve_bounded(self, nursery: trio.Nursery, bounded: BoundedStream) -> None:
         self._connections.add(bounded)
         try:
             serve = await self._begun(nursery)
             await serve(bounded)
         except ImportError as missing:
-            _log.error("nothing is served at http://%s/: %s", self.address, missing)
+            _log.error("nothing is served at %s://%s/: %s", self._scheme, self.address, missing)
         except Exception:
-            _log.exception("nothing is served at http://%s/", self.address)
+            _log.exception("nothing is served at %s://%s/", self._scheme, self.address)
         finally:
             self._connections.discard(bounded)
             bounded.close()
-            self._room.release()
 
     async def _begun(self, nursery: trio.Nursery) -> Callable[[BoundedStream], Awaitable[None]]:
         """Return what serves a connection; the first one waits for what is imported."""
@@ -89,8 +111,19 @@ class WebServer:
                 await trio.to_thread.run_sync(self._import)
                 from .http import http_on_connections
 
-                self._serve = http_on_connections(self._application(nursery))
+                self._serve = http_on_connections(self._ending_where_crowded(self._application(nursery)))
             return self._serve
+
+    def _ending_where_crowded(self, application: ASGIApp) -> ASGIApp:
+        async def ending(scope: Scope, receive: Receive, send: Send) -> None:
+            async def send_and_end(message: Message) -> None:
+                if message["type"] == "http.response.start" and len(self._connections) > self._crowded_from:
+                    message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+                await send(message)
+
+            await application(scope, receive, send_and_end)
+
+        return ending
 
     def _import(self) -> None:
         for name in self._imports:

@@ -51,7 +51,7 @@ def test_a_node_at_the_default_address_needs_no_flags() -> None:
 
 
 def test_another_port_and_a_console_are_told() -> None:
-    text = told(replace(START, is_ephemeral=True), ready(plain(19092)), "127.0.0.1:9480")
+    text = told(replace(START, is_ephemeral=True), ready(plain(19092)), "http://127.0.0.1:9480/")
     assert "pykbroker topics create orders --bootstrap-server 127.0.0.1:19092\n" in text
     assert "console|http://127.0.0.1:9480/\n" in text
     assert "data|data (removed at the end)\n" in text

@@ -305,9 +305,9 @@ class TestDefaultListener:
             for _ in range(MOST_DEFAULT_LISTENERS + 1):
                 started.append(self.start_web(monkeypatch, port))
                 stack.callback(started[-1].close)
-            addresses = [each.address for each in started if each.address is not None]
+            addresses = [each.url for each in started if each.url is not None]
             assert len(set(addresses)) == len(addresses) >= MOST_DEFAULT_LISTENERS - 3
-            assert started[-1].address is None
+            assert started[-1].url is None
 
     def test_without_its_package_there_is_none_and_a_line_says_so(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -315,7 +315,7 @@ class TestDefaultListener:
         caplog.set_level("INFO", "pykbroker")
         monkeypatch.setattr("pykbroker.cli.start_web.find_spec", lambda name: None)
         web = self.start_web(monkeypatch, 0)
-        assert web.address is None
+        assert web.url is None
         web.node_serves(None)  # type: ignore[arg-type]  # the line alone is wanted
         assert "pip install 'pykbroker[console,metrics]'" in caplog.text
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+from pykbroker.client.cluster import MOST_COORDINATORS, Cluster, parse_bootstrap_servers
 from pykbroker.client.errors import BadInput, KafkaError, NoBrokerReachable, UnknownTopic, check
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import (
@@ -146,3 +146,21 @@ def test_an_error_code_of_a_newer_broker_is_an_error_too() -> None:
     with pytest.raises(KafkaError, match="something new") as caught:
         check(4711, "something new")
     assert caught.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_coordinators_are_remembered_up_to_a_bound_and_all_are_told() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        def answer(request: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
+            return FindCoordinatorResponse(
+                coordinators=[Coordinator(key=key, node_id=1, host=HOST, port=PORT) for key in request.coordinator_keys]
+            )
+
+        broker.serve(FindCoordinatorRequest, answer, (4, 6))
+        keys = [f"g{number}" for number in range(2 * MOST_COORDINATORS)]
+        async with Cluster([(HOST, PORT)], open_stream=broker.open) as cluster:
+            found = await cluster.coordinators(keys)
+            assert [name for of_node in found.values() for name in of_node] == keys
+            await cluster.coordinator("one more")
+            assert len(cluster._coordinators) == MOST_COORDINATORS
+
+    with_broker(scenario)

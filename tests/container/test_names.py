@@ -44,6 +44,9 @@ def test_every_key_has_a_variable_of_its_own() -> None:
 def test_keys_of_the_authorizer_and_of_listeners_are_known() -> None:
     assert is_known("super.users")
     assert is_known("listener.name.internal.ssl.client.auth")
+    assert is_known("console.ssl.keystore.location")
+    assert is_known("console.client.ssl.truststore.location")
+    assert not is_known("console.ssl.keystore.lokation")
     assert not is_known("cfg.node.id")
 
 

@@ -34,6 +34,14 @@ async def flood(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
 
 
+async def beginning(scope: Any, receive: Any, send: Any) -> None:
+    """Begin an answer that ends with its client."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def fault(scope: Any, receive: Any, send: Any) -> None:
     raise KeyError("a fault of its own")
 
@@ -141,10 +149,10 @@ def test_an_application_that_fails_is_an_answer_and_a_line(serve: Serve, caplog:
 
 
 def test_connections_above_the_bound_wait_until_others_end(serve: Serve) -> None:
-    server = serve(greeting, most_connections=3)
+    server = serve(beginning, most_connections=3)
     with ExitStack() as stack:
-        idle = [stack.enter_context(closing(connect(server))) for _ in range(3)]
-        for each in idle:  # each of them is served once, and stays
+        served = [stack.enter_context(closing(connect(server))) for _ in range(3)]
+        for each in served:
             each.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert each.recv(1000).startswith(b"HTTP/1.1 200")
         late = stack.enter_context(closing(connect(server)))
@@ -152,9 +160,20 @@ def test_connections_above_the_bound_wait_until_others_end(serve: Serve) -> None
         late.settimeout(0.2)
         with pytest.raises(TimeoutError):
             late.recv(1000)
-        idle[0].close()
+        served[0].close()
         late.settimeout(20)
         assert late.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_clients_that_keep_their_connections_do_not_keep_others_out(serve: Serve) -> None:
+    server = serve(greeting, most_connections=8)
+    with ExitStack() as stack:
+        for number in range(20):
+            client = stack.enter_context(closing(connect(server)))
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = client.recv(1000)
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert (b"connection: close" in answer.lower()) == (number >= 6)
 
 
 def test_two_hundred_connections_are_all_served(serve: Serve) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from pykbroker.client.acls import create_acls, delete_acls, describe_acls
+from pykbroker.client.acls import ask_acls, create_acls, delete_acls, entries_of
 from pykbroker.client.errors import BadInput, KafkaError
 from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.protocol.errors import ErrorCode
@@ -48,8 +48,13 @@ async def acls(asking: Asking, given: Arguments) -> Page[AclRow]:
         operation=_filter(given, "operation", Operation),
         permission=_filter(given, "permission", Permission),
     )
-    page = page_of(await describe_acls(asking.cluster, wanted), asked)
-    return Page([_row(each) for each in page.rows], page.page, page.pages, page.total)
+    found = await ask_acls(asking.cluster, wanted)
+
+    def page() -> Page[AclRow]:
+        page = page_of(entries_of(found), asked)
+        return Page([_row(each) for each in page.rows], page.page, page.pages, page.total)
+
+    return await asking.threads.run(page)
 
 
 async def add(asking: Asking, given: Arguments) -> None:

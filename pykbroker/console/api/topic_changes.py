@@ -62,8 +62,15 @@ async def purge(asking: Asking, given: Arguments) -> Purged:
     )
     failed = {at.partition: name_of(each) for at, each in outcomes.items() if isinstance(each, ClientError)}
     if len(failed) == len(outcomes) and outcomes:
-        raise next(each for each in outcomes.values() if isinstance(each, ClientError))
+        raise _told(name, next(each for each in outcomes.values() if isinstance(each, ClientError)))
     return Purged(len(outcomes) - len(failed), failed)
+
+
+def _told(name: str, error: ClientError) -> ClientError:
+    """Return the failure of all partitions, in words for a topic whose policy is compaction alone."""
+    if isinstance(error, KafkaError) and error.error_code is ErrorCode.POLICY_VIOLATION:
+        return KafkaError(error.error_code, f"{name} cannot be purged: 'delete' is not in its cleanup.policy")
+    return error
 
 
 def _confirmed(given: Arguments) -> str:

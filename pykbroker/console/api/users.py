@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.client.errors import BadInput
-from pykbroker.client.scram_users import delete_scram_credential, describe_scram_users, set_scram_password
+from pykbroker.client.scram_users import (
+    ask_scram_users,
+    delete_scram_credential,
+    scram_users_of,
+    set_scram_password,
+)
 from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.security.sasl.scram_credential import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS
 
@@ -29,12 +34,12 @@ class CredentialRow:
 async def users(asking: Asking, given: Arguments) -> Page[CredentialRow]:
     """Return a page. Raises BadInput, KafkaError, ClientError."""
     asked, text = PageAsked.of(given), given.text("filter", "", longest=_LONGEST_NAME).lower()
-    described = await describe_scram_users(asking.cluster)
+    described = await ask_scram_users(asking.cluster)
 
     def page() -> Page[CredentialRow]:
         rows: Sequence[CredentialRow] = [
             CredentialRow(user, mechanism, iterations)
-            for user, of_user in described.items()
+            for user, of_user in scram_users_of(described).items()
             if text in user.lower()
             for mechanism, iterations in sorted(of_user.items())
         ]

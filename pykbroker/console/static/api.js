@@ -19,10 +19,24 @@ export function change(method, path, body = {}, signal = undefined) {
   return request(method, `/api${path}`, body, signal);
 }
 
+// What this browser calls itself: the server bounds the live pages of each, since a browser has few connections to a host.
+function browser() {
+  try {
+    const kept = localStorage.getItem("pykbroker-browser");
+    if (kept) return kept;
+    const made = [...crypto.getRandomValues(new Uint8Array(9))].map((each) => each.toString(36)).join("");
+    localStorage.setItem("pykbroker-browser", made);
+    return made;
+  } catch {
+    return null; // A browser that keeps nothing.
+  }
+}
+
 // Live events, until `signal` aborts or the server ends them. handlers: functions by the names of events; `failure` gets
 // an ApiFailure, also when the connection is lost, `end` nothing.
 export function events(path, query, handlers, signal) {
-  const source = new EventSource(withQuery(path, query));
+  const asked = { ...query, browser: browser() };
+  const source = new EventSource(withQuery(path, asked));
   const close = () => source.close();
   signal.addEventListener("abort", close);
   for (const [name, handler] of Object.entries(handlers)) {
@@ -39,7 +53,7 @@ export function events(path, query, handlers, signal) {
     if (signal.aborted) return;
     const isRefused = source.readyState === EventSource.CLOSED;
     close();
-    if (isRefused) refusal(path, query, signal).then((error) => error && handlers.failure?.(error));
+    if (isRefused) refusal(path, asked, signal).then((error) => error && handlers.failure?.(error));
     else handlers.failure?.(new ApiFailure(0, "NETWORK_EXCEPTION", "the live stream has ended: the broker is gone or busy"));
   };
   return close;

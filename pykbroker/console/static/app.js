@@ -123,7 +123,20 @@ async function logInAgain() {
 }
 
 function showLogin(view) {
-  const form = element(
+  const forms = session.logs_in_by.map((each) => (each === "token" ? tokenForm() : passwordForm()));
+  for (const form of forms) {
+    onSubmit(form, async (values) => {
+      await api.change("POST", "/session", values);
+      await readSession();
+      await show();
+    });
+  }
+  view.show("Log in", ...(forms.length ? forms : [element("p", {}, "This broker's clients log in in ways that the console does not have.")]));
+  forms[0]?.elements[0].focus();
+}
+
+function passwordForm() {
+  return element(
     "form",
     { class: "panel login" },
     element("p", {}, "The name and password are those with which Kafka's clients log in to this broker."),
@@ -131,13 +144,16 @@ function showLogin(view) {
     field({ label: "Password", name: "password", type: "password", required: true, autocomplete: "current-password" }),
     element("div", { class: "buttons" }, element("button", { type: "submit" }, "Log in")),
   );
-  onSubmit(form, async (values) => {
-    await api.change("POST", "/session", values);
-    await readSession();
-    await show();
-  });
-  view.show("Log in", form);
-  form.elements.user.focus();
+}
+
+function tokenForm() {
+  return element(
+    "form",
+    { class: "panel login" },
+    element("p", {}, "The broker takes tokens of OAUTHBEARER, as Kafka's clients get them. The console renews none: who logs in stays until the token ends."),
+    field({ label: "Token", name: "token", type: "password", required: true, autocomplete: "off" }),
+    element("div", { class: "buttons" }, element("button", { type: "submit" }, "Log in with the token")),
+  );
 }
 
 // ---- the theme

@@ -1,4 +1,7 @@
-// Elements from names, attributes and children. What is text goes in as text: nothing is ever parsed as HTML here.
+// Elements from names, attributes and children. What is text goes in as text: nothing is ever parsed as HTML here, and what
+// cannot be seen in it is named.
+
+import { textNodes } from "./unseen.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -26,7 +29,8 @@ export function nodes(children) {
   return children
     .flat(Infinity)
     .filter((child) => child !== null && child !== undefined && child !== false)
-    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+    .flatMap((child) => (child instanceof Node ? child : textNodes(String(child))))
+    .map((child) => (child instanceof Node ? child : document.createTextNode(child)));
 }
 
 let numbers = 0;

@@ -6,8 +6,10 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export const NOTHING = "–";
 
+// A text is a whole number that the browser's numbers would round.
 export function number(value) {
-  return value === null || value === undefined ? NOTHING : whole.format(value);
+  if (value === null || value === undefined) return NOTHING;
+  return whole.format(typeof value === "string" ? BigInt(value) : value);
 }
 
 export function bytes(value) {
@@ -28,6 +30,16 @@ export function plural(count, one, many = `${one}s`) {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+const MOST_MS = 8_640_000_000_000_000;
+
+// A moment in the reader's zone and way of writing; one that no calendar has is told in milliseconds.
 export function time(ms) {
-  return new Date(ms).toLocaleString();
+  const moment = Number(ms);
+  return Math.abs(moment) <= MOST_MS ? new Date(moment).toLocaleString() : `${ms} ms`;
+}
+
+// The same moment for everybody, with milliseconds; null for one that no calendar has.
+export function timeInUtc(ms) {
+  const moment = Number(ms);
+  return Math.abs(moment) <= MOST_MS ? new Date(moment).toISOString() : null;
 }

@@ -2,6 +2,7 @@
 
 import { element, newId } from "./dom.js";
 import { failureOf } from "./status.js";
+import { readable } from "./unseen.js";
 
 const TYPING_MS = 200;
 
@@ -88,7 +89,8 @@ export function formDialog({ title, description = null, fields = [], action, dan
   return dialog;
 }
 
-// A dialog for what destroys: the name is typed once more before anything happens. submit gets the typed name.
+// A dialog for what destroys: the name is typed once more before anything happens, as it is or as it is shown. submit gets
+// the name.
 export function destroyDialog({ title, description, name, action, submit }) {
   return formDialog({
     title,
@@ -97,8 +99,8 @@ export function destroyDialog({ title, description, name, action, submit }) {
     action,
     fields: [field({ label: `Type ${name} to confirm`, name: "confirm", required: true, autocomplete: "off" })],
     submit: async ({ confirm }) => {
-      if (confirm !== name) throw Object.assign(new Error("this is not the name"), { errorName: "NOT_CONFIRMED" });
-      await submit(confirm);
+      if (![name, readable(name)].includes(confirm)) throw Object.assign(new Error("this is not the name"), { errorName: "NOT_CONFIRMED" });
+      await submit(name);
     },
   });
 }

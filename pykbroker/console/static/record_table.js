@@ -1,6 +1,7 @@
 // A table of records, with a link to each.
 
 import { element } from "./dom.js";
+import { timeInUtc } from "./format.js";
 import { contentInLine, timeOf } from "./record_text.js";
 import { table } from "./table.js";
 
@@ -12,7 +13,7 @@ export function recordTable(address, rows, { caption = "Records", empty = "There
     columns: [
       { title: "Partition", number: true, cell: (row) => String(row.partition) },
       { title: "Offset", number: true, head: true, cell: (row) => linkTo(address, row) },
-      { title: "Time", cell: (row) => element("span", { class: "when" }, timeOf(row.timestamp)) },
+      { title: "Time", cell: (row) => element("span", { class: "when", title: timeInUtc(row.timestamp) }, timeOf(row.timestamp)) },
       { title: "Key", long: true, cell: (row) => contentInLine(row.key) },
       { title: "Value", long: true, cell: (row) => (row.problem ? problem(row) : contentInLine(row.value)) },
       { title: "Headers", number: true, cell: (row) => row.headers },

@@ -1,26 +1,8 @@
-// Keys and values of records as nodes: text stays text, and characters that cannot be seen, or that turn the direction of
-// writing around, are named instead of obeyed.
+// Keys and values of records as nodes: text stays text.
 
 import { element } from "./dom.js";
 import { bytes, time } from "./format.js";
-
-const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
-const MOST_NAMED = 500;
-const MOST_MS = 8_640_000_000_000_000;
-
-// The text as nodes, such as "a", <span>U+202E</span>, "b".
-export function textNodes(text) {
-  const found = [];
-  let at = 0;
-  for (const match of text.matchAll(UNSEEN)) {
-    if (found.length >= 2 * MOST_NAMED) break;
-    const name = `U+${match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
-    found.push(text.slice(at, match.index), element("span", { class: "unseen" }, name));
-    at = match.index + 1;
-  }
-  found.push(text.slice(at).replace(UNSEEN, "\ufffd"));
-  return found;
-}
+import { textNodes } from "./unseen.js";
 
 // A key or a value in a cell of a table.
 export function contentInLine(content) {
@@ -45,9 +27,7 @@ export function kindOf(content) {
 
 // Milliseconds as the server sends them, a text of up to 64 bits.
 export function timeOf(timestamp) {
-  const ms = Number(timestamp);
-  if (timestamp === "-1") return "no timestamp";
-  return Math.abs(ms) <= MOST_MS ? time(ms) : `${timestamp} ms`;
+  return timestamp === "-1" ? "no timestamp" : time(timestamp);
 }
 
 // The bytes alone of a dump's lines.

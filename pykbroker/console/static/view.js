@@ -5,6 +5,7 @@ import { element } from "./dom.js";
 import { untilLetGo } from "./redraw.js";
 import { failureOf, say } from "./status.js";
 import { tabs } from "./tabs.js";
+import { readable } from "./unseen.js";
 
 export class View {
   // main: the element that is the page's own. entry: the page's line in `views.js`. params: of the path, decoded. query:
@@ -17,6 +18,7 @@ export class View {
     this.session = session;
     this.router = router;
     this.left = new AbortController();
+    this.asked = new Map();
     this.failures = element("div");
   }
 
@@ -29,9 +31,13 @@ export class View {
     return !this.session.is_read_only;
   }
 
-  // The answer comes when nothing is pressed, since the page is drawn anew with it.
+  // The answer comes when nothing is pressed, since the page is drawn anew with it. A later question for the same path
+  // gives up the one before, whose answer could come behind: that one throws an AbortError, which `fail` does not show.
   async get(path, query = {}) {
-    const answer = await api.get(path, query, this.signal);
+    this.asked.get(path)?.abort();
+    const overtaken = new AbortController();
+    this.asked.set(path, overtaken);
+    const answer = await api.get(path, query, AbortSignal.any([this.signal, overtaken.signal]));
     await untilLetGo();
     return answer;
   }
@@ -48,15 +54,22 @@ export class View {
 
   // Shows a heading and what follows it in the place of all that was there.
   show(title, ...children) {
-    document.title = `${title} – pykbroker`;
+    document.title = `${this.titleOf(title)} – pykbroker`;
     this.failures = element("div");
     const links = this.entry ? tabs(this.entry, this.params) : null;
     this.main.replaceChildren(element("h1", { tabindex: "-1" }, title), ...[links, this.failures, ...children].filter(Boolean));
   }
 
+  // The title of the browser's tab: of two pages of one topic, and of two records, each has its own.
+  titleOf(title) {
+    const { name, partition } = this.params;
+    if (partition !== undefined) return `${title} of ${readable(name)}-${readable(partition)}`;
+    return this.entry?.tab && this.entry.path !== this.entry.of ? `${readable(title)}, ${this.entry.tab}` : readable(title);
+  }
+
   // Shows a failure below the heading, in the place of the one before. Nothing where the reader has left.
   fail(error) {
-    if (this.signal.aborted) return;
+    if (this.signal.aborted || error.name === "AbortError") return;
     if (!this.failures.isConnected) this.show("This page cannot be shown");
     if (error.status === 401) this.router.logInAgain();
     this.failures.replaceChildren(failureOf(error));

@@ -28,4 +28,5 @@ export const VIEWS = [
   // users and rights
   { path: "/users", navigation: "Users", module: "./views/users.js" },
   { path: "/acls", navigation: "ACLs", module: "./views/acls.js" },
+  { path: "/quotas", navigation: "Quotas", module: "./views/quotas.js" },
 ];

@@ -16,10 +16,10 @@ const CLUSTER_NAME = "kafka-cluster";
 const FILTERS = ["resource_type", "name", "principal", "operation", "permission"];
 
 export async function show(view) {
-  const state = { ...Object.fromEntries(FILTERS.map((each) => [each, view.query.get(each) ?? ""])), page: 1 };
+  const state = { ...Object.fromEntries(FILTERS.map((each) => [each, view.query.get(each) ?? ""])), page: Number(view.query.get("page") ?? 1) || 1 };
   const list = element("section", { class: "panel" });
   const load = async () => {
-    view.remember(Object.fromEntries(FILTERS.map((each) => [each, state[each]])));
+    view.remember({ ...Object.fromEntries(FILTERS.map((each) => [each, state[each]])), page: state.page === 1 ? null : state.page });
     try {
       fill(view, state, list, await view.get("/acls", state), load);
       view.works();

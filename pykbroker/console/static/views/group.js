@@ -28,7 +28,7 @@ export async function show(view) {
 
 function fill(view, state, places, group) {
   if (view.signal.aborted) return;
-  places.lag.add(Date.now(), group.lag);
+  places.lag.add(Date.now(), group.lag === null ? null : Number(group.lag));
   redraw(
     places.facts,
     ...[

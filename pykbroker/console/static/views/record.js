@@ -1,7 +1,7 @@
 // One record: where it is, its headers, its key and its value, with a download of either.
 
 import { element } from "../dom.js";
-import { bytes, number } from "../format.js";
+import { NOTHING, bytes, number, timeInUtc } from "../format.js";
 import { field } from "../forms.js";
 import { contentBlock, contentInLine, kindOf, timeOf } from "../record_text.js";
 import { table } from "../table.js";
@@ -57,6 +57,7 @@ function facts(view, record) {
     ["Partition", String(record.partition)],
     ["Offset", record.offset],
     ["Timestamp", timeOf(record.timestamp)],
+    ["In UTC", record.timestamp === "-1" ? NOTHING : (timeInUtc(record.timestamp) ?? NOTHING)],
     ["Timestamp type", record.timestamp_type],
     ["Leader epoch", String(record.leader_epoch)],
     ["Batch", `${record.batch_first} to ${record.batch_last}, ${bytes(record.batch_bytes)}`],

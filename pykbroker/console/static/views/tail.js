@@ -8,6 +8,7 @@ import { redraw, untilLetGo } from "../redraw.js";
 
 const MOST_ROWS = 200;
 const AGAIN_MS = 500;
+const BACK_MS = 2_000;
 
 export async function show(view) {
   const { name } = view.params;
@@ -67,6 +68,7 @@ function follow(view, address, state, show) {
     { partition: state.partition, committed: state.committed },
     {
       begin: ({ partitions, followed }) => {
+        view.works();
         const of = followed < partitions ? ` of ${number(partitions)}: choose one for another` : "";
         state.line = state.partition === "" ? `Listening to ${plural(followed, "partition")}${of}.` : `Listening to partition ${state.partition}.`;
         show();
@@ -86,9 +88,11 @@ function follow(view, address, state, show) {
         show();
       },
       failure: (error) => {
-        state.line = "The stream has ended.";
+        const isLost = error.errorName === "NETWORK_EXCEPTION";
+        state.line = isLost ? "The stream is lost: what comes meanwhile is not shown." : "The stream has ended.";
         show();
         view.fail(error);
+        if (isLost) view.pause(BACK_MS).then(() => view.signal.aborted || follow(view, address, state, show));
       },
     },
   );

@@ -31,15 +31,10 @@ function bar(view, state, changed) {
   return element("div", { class: "bar", role: "search" }, filter, internal, view.mayChange ? create : null);
 }
 
-let asked = 0;
-
 async function load(view, state, list) {
-  const number = ++asked;
   view.remember({ ...state, sort: state.sort === "name" ? null : state.sort, page: state.page === 1 ? null : state.page });
   try {
-    const found = await view.get("/topics", state);
-    if (number !== asked || view.signal.aborted) return; // another answer has overtaken this one
-    fill(view, state, list, found);
+    fill(view, state, list, await view.get("/topics", state));
     view.works();
   } catch (error) {
     view.fail(error);

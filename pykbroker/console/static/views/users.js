@@ -1,18 +1,21 @@
 // Users that log in by SCRAM: new ones, other passwords, deletion. What is typed as a password goes to the broker alone.
+// Delegation tokens stand below, those that the reader may see.
 
 import { element } from "../dom.js";
-import { destroyDialog, field, formDialog } from "../forms.js";
+import { NOTHING, time } from "../format.js";
+import { destroyDialog, field, filterField, formDialog } from "../forms.js";
 import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
 
 const MECHANISMS = ["SCRAM-SHA-512", "SCRAM-SHA-256"];
 
 export async function show(view) {
-  const state = { filter: view.query.get("filter") ?? "", page: 1 };
+  const state = { filter: view.query.get("filter") ?? "", page: Number(view.query.get("page") ?? 1) || 1 };
   const list = element("section", { class: "panel" });
+  const tokens = element("section", { class: "panel" });
   const found = await view.get("/users", state);
   const load = async () => {
-    view.remember({ filter: state.filter });
+    view.remember({ filter: state.filter, page: state.page === 1 ? null : state.page });
     try {
       fill(view, state, list, await view.get("/users", state), load);
       view.works();
@@ -20,15 +23,39 @@ export async function show(view) {
       view.fail(error);
     }
   };
-  const filter = field({ label: "Filter by name", name: "filter", type: "search", value: state.filter });
-  filter.querySelector("input").addEventListener("change", (event) => {
-    Object.assign(state, { filter: event.target.value, page: 1 });
-    load();
-  });
   const create = element("button", { type: "button", class: "end", onclick: () => passwordDialog(view, null, load) }, "Create user");
   const note = element("p", { class: "hint" }, "These users log in by SCRAM, at listeners that offer it. Those of the broker's properties are not here.");
-  view.show("Users", element("div", { class: "bar", role: "search" }, filter, view.mayChange ? create : null), list, note);
+  view.show("Users", element("div", { class: "bar", role: "search" }, filterField(state, load), view.mayChange ? create : null), list, note, tokens);
   fill(view, state, list, found, load);
+  await fillTokens(view, tokens, 1);
+}
+
+// A broker without delegation tokens says so in their place, and the users are shown.
+async function fillTokens(view, place, page) {
+  let found;
+  try {
+    found = await view.get("/tokens", { page });
+  } catch (error) {
+    if (!view.signal.aborted) redraw(place, element("h2", {}, "Delegation tokens"), element("p", { class: "hint" }, `${error.errorName}: ${error.message}`));
+    return;
+  }
+  redraw(
+    place,
+    table({
+      caption: "Delegation tokens",
+      rows: found.rows,
+      empty: "There are no tokens that you may see.",
+      columns: [
+        { title: "Token id", head: true, long: true, cell: (row) => element("span", { class: "mono" }, row.token_id) },
+        { title: "Owner", long: true, cell: (row) => row.owner },
+        { title: "Made by", long: true, cell: (row) => row.requester },
+        { title: "Renewed by", long: true, cell: (row) => row.renewers.join(", ") || NOTHING },
+        { title: "Expires", cell: (row) => time(row.expires_ms) },
+        { title: "At the latest", cell: (row) => time(row.max_ms) },
+      ],
+    }),
+    pager(found, found.total === 1 ? "token" : "tokens", (wanted) => fillTokens(view, place, wanted)),
+  );
 }
 
 function fill(view, state, list, found, load) {
