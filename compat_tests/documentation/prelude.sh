@@ -1,12 +1,14 @@
 # What stands in front of a page's commands. A node that a command starts serves until the next one is started, or the
 # page ends, as if its reader had another terminal for it. Behind `first: beside=1` nodes serve beside each other, as
 # those of a cluster do, until `stop_serving`; `stop_node FILE` and `kill_node FILE` end one of them, which is known by its
-# last argument. A log that the command sends into a file goes there.
+# last argument. Behind `first: fails=1` a start is one that ends by itself. A log that the command sends into a file
+# goes there.
 set -Eeuo pipefail
 unset BASH_ENV
 
 serving=
 beside=
+fails=
 declare -A nodes starting
 
 serve() {
@@ -82,7 +84,13 @@ stop_serving() {
 pykbroker() {
     case " $* " in
         *' --help '* | *' -h '* | *' --check-config '*) command pykbroker "$@" ;;
-        ' start '* | ' cluster '*) serve pykbroker "$@" ;;
+        ' start '* | ' cluster '*)
+            if [ -n "$fails" ]; then
+                timeout 60 pykbroker "$@"
+            else
+                serve pykbroker "$@"
+            fi
+            ;;
         *)
             all_ready
             command pykbroker "$@"
