@@ -29,7 +29,7 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name not in LEFT_OUT
 ]
-TIMEOUT_S = 600
+TIMEOUT_S = 800
 _OWN_NETWORK = ["unshare", "--net", "--mount", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
 
 
