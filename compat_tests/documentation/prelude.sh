@@ -1,40 +1,100 @@
 # What stands in front of a page's commands. A node that a command starts serves until the next one is started, or the
-# page ends, as if its reader had another terminal for it.
+# page ends, as if its reader had another terminal for it. Behind `first: beside=1` nodes serve beside each other, as
+# those of a cluster do, until `stop_serving`; `stop_node FILE` and `kill_node FILE` end one of them, which is known by its
+# last argument. Behind `first: fails=1` a start is one that ends by itself. A log that the command sends into a file
+# goes there.
 set -Eeuo pipefail
 unset BASH_ENV
 
 serving=
+beside=
+fails=
+declare -A nodes starting
 
 serve() {
-    stop_serving
-    : > "$OUTPUTS/serving"
-    command "$@" > "$OUTPUTS/serving" 2> "$OUTPUTS/serving.log" < /dev/null &
+    local output="$OUTPUTS/serving" name="${*: -1}"
+    if [ -n "$beside" ]; then
+        output="$OUTPUTS/serving-${name//\//-}"
+    else
+        stop_serving
+    fi
+    : > "$output"
+    if [ -f /dev/stderr ]; then
+        command "$@" > "$output" < /dev/null &
+    else
+        command "$@" > "$output" 2> "$output.log" < /dev/null &
+    fi
     serving=$!
-    local deadline=$((SECONDS + 90))
-    until grep -q ' ready' "$OUTPUTS/serving"; do
-        if ! kill -0 "$serving" 2> /dev/null || ((SECONDS > deadline)); then
+    if [ -n "$beside" ]; then
+        nodes[$name]=$serving
+        starting[$name]=$serving
+    else
+        wait_ready "$serving" "$output" "$@"
+        cat "$output"
+    fi
+}
+
+wait_ready() {
+    local pid="$1" output="$2" deadline=$((SECONDS + 90))
+    shift 2
+    until grep -q ' ready' "$output"; do
+        if ! kill -0 "$pid" 2> /dev/null || ((SECONDS > deadline)); then
             echo "'$*' does not serve:" >&2
-            cat "$OUTPUTS/serving.log" >&2
+            if [ -f "$output.log" ]; then cat "$output.log" >&2; fi
             return 1
         fi
         sleep 0.05
     done
-    cat "$OUTPUTS/serving"
+}
+
+# Nodes of a cluster are ready together.
+all_ready() {
+    local name
+    for name in "${!starting[@]}"; do
+        wait_ready "${starting[$name]}" "$OUTPUTS/serving-${name//\//-}" pykbroker start "$name"
+        unset "starting[$name]"
+    done
+}
+
+stop_node() {
+    all_ready
+    kill -s "${2:-TERM}" "${nodes[$1]}"
+    wait "${nodes[$1]}" || true
+    unset "nodes[$1]"
+}
+
+kill_node() {
+    stop_node "$1" KILL
 }
 
 stop_serving() {
-    if [ -n "$serving" ]; then
-        kill "$serving" 2> /dev/null || true
-        wait "$serving" || true
-        serving=
-    fi
+    local pid
+    for pid in $serving "${nodes[@]}"; do
+        kill "$pid" 2> /dev/null || true
+    done
+    for pid in $serving "${nodes[@]}"; do
+        wait "$pid" || true
+    done
+    serving=
+    beside=
+    nodes=()
+    starting=()
 }
 
 pykbroker() {
     case " $* " in
         *' --help '* | *' -h '* | *' --check-config '*) command pykbroker "$@" ;;
-        ' start '* | ' cluster '*) serve pykbroker "$@" ;;
-        *) command pykbroker "$@" ;;
+        ' start '* | ' cluster '*)
+            if [ -n "$fails" ]; then
+                timeout 60 pykbroker "$@"
+            else
+                serve pykbroker "$@"
+            fi
+            ;;
+        *)
+            all_ready
+            command pykbroker "$@"
+            ;;
     esac
 }
 

@@ -1,6 +1,6 @@
 """Every command and program in the README and in docs/ is run, as a reader would, in an empty directory.
 
-A page has a network of its own, so that a broker on port 9092 is in nobody's way.
+A page has a network and mounts of its own, so that a broker on port 9092 and a disk that fills are in nobody's way.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PAGES = [
     if page.name not in LEFT_OUT
 ]
 PAGES += [pytest.param(page, id=f"api-{page.stem}") for page in sorted((ROOT / "docs" / "api").glob("*.md"))]
-TIMEOUT_S = 600
-_OWN_NETWORK = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
+TIMEOUT_S = 800
+_OWN_NETWORK = ["unshare", "--net", "--mount", "bash", "-c", 'ip link set lo up && exec "$@"', "bash"]
 
 
 def run_page(page: Path, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
