@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pykbroker.client.errors import AuthenticationRefused, BadInput, MechanismNotOffered
-from pykbroker.security.sasl.credentials import ClientCredentials
 from pykbroker.security.sasl.mechanism import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed
 
 from .attempts import Attempts
 from .own_broker import OwnBroker
 from .sessions import Sessions
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import ClientCredentials
 
 MOST_CHARACTERS: Final = 1024
 _MECHANISMS: Final = (SCRAM_SHA_512, SCRAM_SHA_256, PLAIN)
@@ -48,6 +50,8 @@ class Login:
 
     async def _accepted(self, user: str, password: str) -> ClientCredentials:
         """Return the credentials with the first mechanism by which the broker takes them."""
+        from pykbroker.security.sasl.credentials import ClientCredentials
+
         refusal: AuthenticationRefused | None = None
         for mechanism in _MECHANISMS:
             try:
