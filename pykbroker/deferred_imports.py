@@ -5,8 +5,8 @@
 
 `importlib.util.LazyLoader` of the standard library makes them: they are found, and stand in `sys.modules`, but are not
 executed before something of them is asked for. Name only modules that are imported whole (`import h2.connection`, not
-`from h2.connection import …`), in one place: CPython up to 3.11 executes them at a second import. What is deferred is
-slower at its first use, and nothing else changes: a module that is not installed is missing as before.
+`from h2.connection import …`), and in one place: a second import executes them. What is deferred is slower at its first
+use, and nothing else changes: a module that is not installed is missing as before.
 """
 
 from __future__ import annotations

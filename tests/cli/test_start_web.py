@@ -152,9 +152,10 @@ UNUSED_WHILE_IDLE = (
     *("pykbroker.groups.shard", "pykbroker.groups.assignors", "pykbroker.transactions.shard"),
     *("pykbroker.security.sasl.credentials", "pykbroker.security.sasl.server_handshake"),
     *("pykbroker.server.node.node_sasl", "pykbroker.server.node.node_tls", "pykbroker.server.network.tls_transport"),
-    "pykbroker.storage.log.timestamp_search",
+    *("pykbroker.storage.log.timestamp_search", "pykbroker.replication.follower"),
+    "pykbroker.storage.compaction.segment_cleaner",
 )
-"""What a broker without groups, transactions, users and compressed records has no need of."""
+"""What a broker without groups, transactions, users, compressed records and other brokers has no need of."""
 
 
 def test_what_a_broker_does_not_use_is_not_in_memory(place: Place) -> None:  # noqa: F811

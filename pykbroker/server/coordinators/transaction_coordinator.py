@@ -38,7 +38,7 @@ from .led_shard import CoordinatorState, LedShard
 from .transaction_markers import TransactionMarkers
 
 if TYPE_CHECKING:
-    from pykbroker.transactions.shard import TransactionShard
+    from pykbroker.transactions.shard import TransactionRequest, TransactionShard  # noqa: F401 - the class's base names it
     from pykbroker.transactions.transaction import TransactionState
 
 TRANSACTION_STATE = "__transaction_state"
