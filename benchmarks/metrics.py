@@ -52,15 +52,25 @@ def scraped_produce(bench: Bench) -> Figures:
 
 
 def idle(bench: Bench) -> Figures:
-    """One visit to each page, some seconds to settle, and a minute in which nothing happens."""
+    """A scrape and a visit to the console, some seconds to settle after each, and a minute in which nothing happens."""
     broker = bench.broker
+    unvisited = scraped = rss_bytes(broker)
     if isinstance(broker, Pykbroker):
-        for path in ("/", "/metrics", "/healthz", "/readyz"):
+        for path in ("/healthz", "/readyz", "/metrics"):
+            _visit(_url(broker) + path)
+        time.sleep(_SETTLING_S)
+        scraped = rss_bytes(broker)
+        for path in ("/", "/static/app.js", "/api/session", "/api/overview"):
             _visit(_url(broker) + path)
     time.sleep(_SETTLING_S)
     before_s = cpu_seconds(broker)
     time.sleep(_IDLE_S)
-    return {"RSS MB": rss_bytes(broker) / 1e6, "% of a core": (cpu_seconds(broker) - before_s) / _IDLE_S * 100}
+    return {
+        "RSS MB before": unvisited / 1e6,
+        "RSS MB when scraped": scraped / 1e6,
+        "RSS MB": rss_bytes(broker) / 1e6,
+        "% of a core": (cpu_seconds(broker) - before_s) / _IDLE_S * 100,
+    }
 
 
 def _url(broker: Pykbroker) -> str:

@@ -17,6 +17,8 @@ NOT_IN_IMAGE = ("pykbroker.__main__", "pykbroker.control", "pykbroker.sim", "pyk
 
 def import_all() -> None:
     """Import the modules of pykbroker that need no package beyond those that are installed."""
+    import cramjam  # noqa: F401 - functions import it
+
     import pykbroker
 
     for module in pkgutil.walk_packages(pykbroker.__path__, "pykbroker."):

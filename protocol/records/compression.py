@@ -7,6 +7,9 @@ the interpreter's lock for a moment.
 
 Snappy is read raw and in the block framing of `xerial/snappy-java`, which Java clients write; LZ4 is the frame format
 with independent blocks, the only one that Java clients read.
+
+The library of these codecs is a megabyte and a half of machine code. Each function that needs it imports it, so that a
+broker has it in memory from the first batch on that is compressed with one of them.
 """
 
 import mmap as mmap_module
@@ -19,7 +22,6 @@ from enum import IntEnum
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import NamedTuple, TypeAlias
 
-import cramjam
 from pykbroker.protocol.errors import ErrorCode
 
 from .errors import InvalidRecords
@@ -77,11 +79,15 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> byte
         case Compression.SNAPPY:
             return _compress_xerial(memoryview(data))
         case Compression.LZ4:
+            import cramjam
+
             lz4 = cramjam.lz4.Compressor(level, content_checksum=False, block_linked=False)
             for start in range(0, len(data), _LZ4_INPUT_BYTES):
                 lz4.compress(bytes(data[start : start + _LZ4_INPUT_BYTES]))
             return bytes(lz4.finish())
         case Compression.ZSTD:
+            import cramjam
+
             return bytes(cramjam.zstd.compress(data, level=level))
 
 
@@ -102,8 +108,12 @@ def decompress(
         case Compression.SNAPPY:
             return _decompress_snappy(memoryview(data), limit_bytes, max_parts)
         case Compression.LZ4:
+            import cramjam
+
             return _decompress_growing("lz4", cramjam.lz4.decompress_into, data, limit_bytes)
         case Compression.ZSTD:
+            import cramjam
+
             return _decompress_growing("zstd", cramjam.zstd.decompress_into, data, limit_bytes)
 
 
@@ -134,8 +144,12 @@ def decompress_large(codec: Compression, data: Buffer, limit_bytes: int, *, max_
         case Compression.SNAPPY:
             size = _decompress_snappy_into(output, memoryview(data), limit_bytes, max_parts)
         case Compression.LZ4:
+            import cramjam
+
             size = _decompress_into("lz4", cramjam.lz4.decompress_into, data, output)
         case Compression.ZSTD:
+            import cramjam
+
             size = _decompress_into("zstd", cramjam.zstd.decompress_into, data, output)
         case Compression.NONE:
             raise AssertionError("there is nothing to decompress")
@@ -217,6 +231,8 @@ DecompressInto: TypeAlias = Callable[[Buffer, bytearray | mmap], int]
 
 def _decompress_into(codec: str, decompress_into: DecompressInto, data: Buffer, output: bytearray | mmap) -> int | None:
     """Return how much was written; None where the output is too small."""
+    import cramjam
+
     try:
         return decompress_into(data, output)
     except cramjam.DecompressionError as error:
@@ -249,6 +265,8 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 
 
 def _compress_xerial(data: memoryview) -> bytes:
+    import cramjam
+
     parts = [_XERIAL_HEADER]
     for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
@@ -257,6 +275,8 @@ def _compress_xerial(data: memoryview) -> bytes:
 
 
 def _decompress_snappy(data: memoryview, limit_bytes: int, max_parts: int) -> bytes:
+    import cramjam
+
     parts: list[bytes] = []
     try:
         for block, _ in _snappy_blocks(data, limit_bytes, max_parts):
@@ -267,6 +287,8 @@ def _decompress_snappy(data: memoryview, limit_bytes: int, max_parts: int) -> by
 
 
 def _decompress_snappy_into(output: mmap, data: memoryview, limit_bytes: int, max_parts: int) -> int:
+    import cramjam
+
     position = 0
     with memoryview(output) as view:
         try:
@@ -281,6 +303,8 @@ def _decompress_snappy_into(output: mmap, data: memoryview, limit_bytes: int, ma
 
 def _snappy_blocks(data: memoryview, limit_bytes: int, max_parts: int) -> Iterator[tuple[memoryview, int]]:
     """Each with the size that it says it has. Headers may stand between them, where streams were put together."""
+    import cramjam
+
     room = limit_bytes
     for number, block in enumerate(_framed_blocks(data)):
         if number >= max_parts:

@@ -6,9 +6,9 @@ Served are versions 0 and 1: 1 says which protocol a member speaks (KIP-1099).
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykbroker.groups.common.requests import DescribeConsumerGroup
-from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
@@ -27,6 +27,9 @@ from pykbroker.server.node.handlers import handles
 from .authorization import authorized_operations, denied
 from .described_groups import describe_each
 from .group_requests import check_group, has_consumer_groups, submit
+
+if TYPE_CHECKING:
+    from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
 
 _HIDDEN_TOPICS = "The group has topics that the client may not describe."
 

@@ -5,8 +5,7 @@ Served are versions 0 and 1: 1 brought regular expressions, and member ids that 
 
 from __future__ import annotations
 
-from pykbroker.groups.consumer.heartbeat_validation import MOST_NAMES
-from pykbroker.groups.consumer.heartbeats import refused_heartbeat
+from pykbroker.groups.common.requests import MOST_NAMES
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from pykbroker.security.acls.operations import Operation
@@ -32,7 +31,7 @@ async def consumer_group_heartbeat(
     try:
         await _check_rights(context, request)
     except ApiError as error:
-        return refused_heartbeat(error)
+        return _refused(error)
     groups = context.node.groups
     if request.subscribed_topic_regex:
         topics = await groups.topic_regexes.prepare(request.subscribed_topic_regex)
@@ -46,8 +45,14 @@ async def consumer_group_heartbeat(
     try:
         response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
     except ApiError as error:
-        return refused_heartbeat(error)
+        return _refused(error)
     return response
+
+
+def _refused(error: ApiError) -> ConsumerGroupHeartbeatResponse:
+    from pykbroker.groups.consumer.heartbeats import refused_heartbeat
+
+    return refused_heartbeat(error)
 
 
 async def _check_rights(context: RequestContext[Broker], request: ConsumerGroupHeartbeatRequest) -> None:

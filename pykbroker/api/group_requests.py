@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
-from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.partition_state import PartitionState
@@ -22,6 +21,9 @@ from pykbroker.server.runtime.turns import portions
 from pykbroker.state_machine import CoordinatorContext
 
 from .authorization import is_allowed
+
+if TYPE_CHECKING:
+    from pykbroker.groups.shard import GroupRequest
 
 _PartitionT = TypeVar(
     "_PartitionT", OffsetCommitRequestPartition, OffsetDeleteRequestPartition, TxnOffsetCommitRequestPartition

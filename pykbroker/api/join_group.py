@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pykbroker.groups.classic.joins import look_if_all_loadable, metadata_bytes, offers_too_much
-from pykbroker.groups.classic.rebalance import refused_join
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
 from pykbroker.security.acls.operations import Operation
@@ -35,6 +33,8 @@ async def join_group(context: RequestContext[Broker], request: JoinGroupRequest)
     try:
         response = await _join(context, request)
     except ApiError as error:
+        from pykbroker.groups.classic.rebalance import refused_join
+
         response = refused_join(error.code, request.member_id)
     if response.protocol_name is None and version < _NULL_PROTOCOL_NAME_SINCE:
         response.protocol_name = ""
@@ -45,6 +45,8 @@ async def join_group(context: RequestContext[Broker], request: JoinGroupRequest)
 
 async def _join(context: RequestContext[Broker], request: JoinGroupRequest) -> JoinGroupResponse:
     """Raises ApiError."""
+    from pykbroker.groups.classic.joins import look_if_all_loadable, metadata_bytes, offers_too_much
+
     check_group(context, Operation.READ, request.group_id)
     groups = context.node.groups
     of_group = group_context(context)

@@ -5,6 +5,8 @@ Served are versions 0 to 2: 1 brought a filter by duration (KIP-994), 2 one by a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsRequest,
@@ -18,10 +20,12 @@ from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
-from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
 from .authorization import denied
 from .transaction_requests import transaction_context
+
+if TYPE_CHECKING:
+    from pykbroker.transactions.administration import TransactionFilter
 
 _IDS_AT_ONCE = 500
 _STEPS_OF_ID = 3
@@ -31,6 +35,8 @@ _STEPS_OF_ID = 3
 async def list_transactions(
     context: RequestContext[Broker], request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
+    from pykbroker.transactions.administration import TransactionFilter
+
     coordinator = context.node.transactions.coordinator
     if coordinator.loading_partitions:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -55,6 +61,8 @@ async def _transactions_of_partition(
     context: RequestContext[Broker], wanted: TransactionFilter, index: int
 ) -> list[ListTransactionsResponseTransactionState]:
     """List the transactional ids that exist now, each as it is when its turn has come. Raises ApiError."""
+    from pykbroker.transactions.administration import ListSomeTransactions
+
     coordinator = context.node.transactions.coordinator
     shard = coordinator.shard(index)
     if shard is None:

@@ -20,7 +20,6 @@ from pykbroker.protocol.messages.configs import (
 from pykbroker.security.tls.refusals import kafka_text
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import ClusterNode
-from pykbroker.server.node.node_sasl import changes_sasl
 
 _Resource: TypeAlias = AlterConfigsRequestAlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource
 _ResourceT = TypeVar(
@@ -63,7 +62,11 @@ async def _refusal(node: ClusterNode, changes: dict[str, str | None]) -> str | N
                 "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config update of "
                 f"SSLFactory failed: {kafka_text(error)} for configuration Invalid dynamic configuration"
             )
-    if node.sasl is not None and changes_sasl(changes):
+    if node.sasl is None:
+        return None
+    from pykbroker.server.node.node_sasl import changes_sasl
+
+    if changes_sasl(changes):
         try:
             await node.threads.run(node.sasl.check_changes, node.image, changes)
         except ConfigurationError as error:

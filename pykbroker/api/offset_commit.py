@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pykbroker.groups.offsets.offset_commits import refused_commit
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -99,5 +98,7 @@ async def _commit(context: RequestContext[Broker], request: OffsetCommitRequest)
     try:
         response: OffsetCommitResponse = await submit(context, request.group_id, request)
     except ApiError as error:
+        from pykbroker.groups.offsets.offset_commits import refused_commit
+
         return refused_commit(request, error.code)
     return response

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykbroker.groups.common.requests import FetchAllOffsets
-from pykbroker.groups.offsets.all_offsets import AllOffsets
-from pykbroker.groups.offsets.offsets import told_offset, unstable_offset
 from pykbroker.long_work import each_of
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
@@ -36,6 +35,9 @@ from pykbroker.server.runtime.turns import portions
 from .authorization import denied, is_allowed
 from .group_requests import submit
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+
+if TYPE_CHECKING:
+    from pykbroker.groups.offsets.all_offsets import AllOffsets
 
 _ERROR_OF_GROUP_SINCE = 2
 _GROUPS_SINCE = 8
@@ -138,6 +140,8 @@ async def _fetch_all_topics(
     except ApiError as error:
         group.error_code = error.code
         return group
+    from pykbroker.groups.offsets.offsets import told_offset, unstable_offset
+
     group.error_code = found.error_code
     for name, offsets in (await context.turn.through(found.by_topic())).items():
         answer = OffsetFetchResponseTopics(name=name)

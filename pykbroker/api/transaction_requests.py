@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.security.acls.operations import Operation
@@ -10,9 +10,11 @@ from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.state_machine import CoordinatorContext
-from pykbroker.transactions.shard import TransactionRequest
 
 from .authorization import is_allowed
+
+if TYPE_CHECKING:
+    from pykbroker.transactions.shard import TransactionRequest
 
 
 def check_transactional_id(context: RequestContext[Broker], transactional_id: str) -> None:

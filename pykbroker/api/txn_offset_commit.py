@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykbroker.groups.common.requests import check_group_id
-from pykbroker.groups.offsets.offset_commits import refused_txn_commit
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -111,6 +110,8 @@ async def _commit(context: RequestContext[Broker], request: TxnOffsetCommitReque
         await _verify(context, request)
         response: TxnOffsetCommitResponse = await submit(context, request.group_id, request)
     except ApiError as error:
+        from pykbroker.groups.offsets.offset_commits import refused_txn_commit
+
         return refused_txn_commit(request, _ERRORS_OF_VERIFICATION.get(error.code, error.code))
     return response
 

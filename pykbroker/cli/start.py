@@ -223,6 +223,11 @@ def _serve(start: Start, stop: StopRequests) -> None:
     with stop.interrupting():
         import trio
 
+        from pykbroker.deferred_imports import deferred
+
+        with deferred("argparse", "csv"):  # for its command, and by what finds its version
+            import crc32c  # noqa: F401
+
         import pykbroker.api  # noqa: F401 - of what `make_node` imports, the most by far
         from pykbroker.client.errors import ClientError
         from pykbroker.config import ConfigurationError

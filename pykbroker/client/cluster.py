@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import trio
 
@@ -19,13 +19,15 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoord
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.topic_partition import TopicPartition
-from pykbroker.security.sasl.credentials import Credentials
 
 from .addresses import parse_bootstrap_servers as parse_bootstrap_servers
 from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, UnpackingThreads
 from .errors import ClientError, ConnectionLost, KafkaError, NoBrokerReachable, NotKafka, TimedOut, UnknownTopic, check
 from .metadata import ClusterMetadata, Node, TopicMetadata, from_response
 from .sasl import authenticate
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
 
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Message)

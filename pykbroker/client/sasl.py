@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
@@ -11,11 +13,13 @@ from pykbroker.protocol.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from pykbroker.security.sasl.credentials import Credentials
 from pykbroker.security.sasl.mechanism import AuthenticationFailed, ClientMechanism
 
 from .connection import Connection
 from .errors import AuthenticationRefused, MechanismNotOffered, check
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
 
 
 async def authenticate(connection: Connection, credentials: Credentials) -> int:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from pykbroker.client.errors import AuthenticationRefused, BadInput, ClientError, MechanismNotOffered
-from pykbroker.protocol.messages.sasl import SaslHandshakeRequest, SaslHandshakeResponse
-from pykbroker.security.sasl.credentials import ClientCredentials, Credentials
 from pykbroker.security.sasl.mechanism import (
     OAUTHBEARER,
     PLAIN,
@@ -18,9 +16,11 @@ from pykbroker.security.sasl.mechanism import (
 )
 
 from .attempts import Attempts
-from .bearer import BearerToken
 from .own_broker import OwnBroker
 from .sessions import Sessions
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
 
 MOST_CHARACTERS: Final = 1024
 BY_PASSWORD: Final = "password"  # noqa: S105 - the name of a way
@@ -60,6 +60,8 @@ class Login:
         return self._ways
 
     async def _offered(self) -> set[str]:
+        from pykbroker.protocol.messages.sasl import SaslHandshakeRequest, SaslHandshakeResponse
+
         with trio.move_on_after(_ASK_LIMIT_S):
             try:
                 async with self._broker.cluster(None) as cluster:
@@ -82,6 +84,8 @@ class Login:
 
     async def log_in_by_token(self, text: str, address: str) -> tuple[str, str]:
         """Return the name in a token of OAUTHBEARER, and the token of a new session. Raises as `log_in`."""
+        from .bearer import BearerToken
+
         credentials = BearerToken(text)
         self._attempt(credentials.name, address)
         if not await self._accepts(credentials):
@@ -103,6 +107,8 @@ class Login:
 
     async def _accepted(self, user: str, password: str) -> Credentials:
         """Return the credentials with the first mechanism by which the broker takes them."""
+        from pykbroker.security.sasl.credentials import ClientCredentials
+
         refusal: AuthenticationRefused | None = None
         for mechanism in _MECHANISMS:
             try:

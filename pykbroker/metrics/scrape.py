@@ -14,18 +14,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
-from prometheus_client.exposition import choose_encoder, gzip_accepted
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    SummaryMetricFamily,
-)
-from prometheus_client.metrics_core import Metric as Family
 
 from pykbroker.config.own_keys import MOST_PARTITIONS_SHOWN
+from pykbroker.deferred_imports import deferred
 from pykbroker.server.runtime.histogram import BOUNDS_MS, Histogram
 from pykbroker.server.runtime.turns import Turn
 from pykbroker.web.room import RoomLook
@@ -38,6 +29,18 @@ from .of_partitions import read_partitions
 from .of_process import read_build, read_loop
 from .of_requests import read_connections, read_requests
 from .readings import Readings
+
+with deferred("snappy"):  # for pushes to other servers, where it is installed: two megabytes
+    from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+    from prometheus_client.exposition import choose_encoder, gzip_accepted
+    from prometheus_client.gc_collector import GCCollector
+    from prometheus_client.metrics_core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        SummaryMetricFamily,
+    )
+    from prometheus_client.metrics_core import Metric as Family
 
 if TYPE_CHECKING:
     from pykbroker.server.node.node import Node

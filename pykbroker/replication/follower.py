@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
@@ -42,8 +41,10 @@ from pykbroker.storage.segments.trusted_batches import PIECE_BYTES, pieces_of_ba
 
 from .due_truncation import DueTruncation
 from .fetch_session_handler import FetchSessionHandler
+from .fetch_settings import FetchSettings
 from .followed_partition import FollowedPartition, FollowingState, PartitionKey
 from .partition import Partition
+from .quotas import ReplicaQuota
 from .reads import NO_EPOCH, OffsetSpec
 
 logger = logging.getLogger(__name__)
@@ -57,32 +58,6 @@ _FIRST_BACKOFF_MS = 5
 """
 _PARTITION_COST_BYTES = 4096
 """Beside the bytes of its records, in the count of what a turn has taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class FetchSettings:
-    """`replica.fetch.…`, by Kafka's names."""
-
-    wait_max_ms: int = 500
-    min_bytes: int = 1
-    response_max_bytes: int = 10 * 1024 * 1024
-    max_bytes: int = 1024 * 1024
-    backoff_ms: int = 1000
-
-
-class ReplicaQuota:
-    """A throttle says which partitions may not be fetched for now (`quotas`); this one lets all pass."""
-
-    def holds_back(self, partition: Partition, now_ms: int) -> bool:
-        """The partition is throttled and the quota is used up."""
-        return False
-
-    def note(self, partition: Partition, size_bytes: int, now_ms: int) -> None:
-        """Note that so many bytes were received for the partition."""
-
-    def free_at_ms(self, now_ms: int) -> int:
-        """Return when it is worth asking again."""
-        return now_ms
 
 
 class Follower:

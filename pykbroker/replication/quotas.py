@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from .follower import ReplicaQuota
 from .partition import Partition
 
 LEADER_RATE = "leader.replication.throttled.rate"
@@ -62,6 +61,21 @@ class RateLimit:
 def is_named(throttled: str, partition: int, broker_id: int) -> bool:
     """Return whether a topic's list names the replica."""
     return throttled.strip() == "*" or f"{partition}:{broker_id}" in (each.strip() for each in throttled.split(","))
+
+
+class ReplicaQuota:
+    """A throttle says which partitions may not be fetched for now (`ReplicationQuota`); this one lets all pass."""
+
+    def holds_back(self, partition: Partition, now_ms: int) -> bool:
+        """The partition is throttled and the quota is used up."""
+        return False
+
+    def note(self, partition: Partition, size_bytes: int, now_ms: int) -> None:
+        """Note that so many bytes were received for the partition."""
+
+    def free_at_ms(self, now_ms: int) -> int:
+        """Return when it is worth asking again."""
+        return now_ms
 
 
 class ReplicationQuota(ReplicaQuota):

@@ -11,17 +11,20 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import h11
-from hypercorn.config import Config
-from hypercorn.events import Closed
-from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.trio.tcp_server import TCPServer
-from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState
-from hypercorn.utils import wrap_app
 
+from pykbroker.deferred_imports import deferred
 from pykbroker.error_groups import first_of
 
 from .bounded_stream import BoundedStream
+
+with deferred("h2.connection", "priority"):  # HTTP/2, which is not spoken here: a megabyte
+    from hypercorn.config import Config
+    from hypercorn.events import Closed
+    from hypercorn.protocol.h11 import H11Protocol
+    from hypercorn.trio.tcp_server import TCPServer
+    from hypercorn.trio.worker_context import WorkerContext
+    from hypercorn.typing import ConnectionState
+    from hypercorn.utils import wrap_app
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

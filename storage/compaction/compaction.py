@@ -16,16 +16,9 @@ from collections.abc import Callable, Sequence
 from ..segments.indexes import MAX_RELATIVE_OFFSET
 from ..segments.segment import LogSegment
 from .cleanable_logs import CleanableLog
+from .cleaning_task import CleanerConfig, CleaningAborted, CleaningTask, CleaningWork, Progress, Uncleanable
 from .record_filter import last_records
-from .segment_cleaner import (
-    CleanerConfig,
-    CleaningAborted,
-    CleaningTask,
-    CleaningWork,
-    Progress,
-    SegmentCleaner,
-    Uncleanable,
-)
+from .segment_cleaner import SegmentCleaner
 
 __all__ = ["CleanerConfig", "Cleaning", "CleaningAborted", "Progress", "Uncleanable"]
 

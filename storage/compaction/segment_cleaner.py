@@ -4,10 +4,9 @@ First the keys of the dirty part are read, as far as the memory for them reaches
 copied without what is superseded. Nothing here knows the log: it may be done in any thread, or in another process.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from pykbroker.protocol.records.batch import RecordBatch, RecordBatchHeader, decode_header, record_keys
 from pykbroker.protocol.records.errors import InvalidRecords
@@ -16,78 +15,16 @@ from pykbroker.protocol.records.record_parts import WITHOUT_KEY
 from ..files.disk import Buffer
 from ..files.errors import CorruptLog, StorageError
 from ..segments.batch_scan import scan_batches
-from ..segments.leader_epochs import EpochEntry
-from ..segments.log_config import LogConfig
 from ..segments.segment import LOG_SUFFIX, LogSegment
 from ..segments.transaction_index import AbortedTransaction
 from ..segments.verification import ExtentCheck
 from .cleaned_transactions import CleanedTransactionMetadata, find_aborted_transactions
+from .cleaning_task import CleaningTask, Progress, Uncleanable
 from .key_offsets import KeyOffsetMap
 from .live_offsets import LiveOffsets
-from .record_filter import LastRecord, RecordFilter, empty_batch
+from .record_filter import RecordFilter, empty_batch
 
 _WRITE_BYTES = 1024 * 1024
-
-
-class CleaningAborted(StorageError):
-    """The log is deleted, truncated or not ours any more, or the broker stops."""
-
-
-class Uncleanable(StorageError):
-    """The settings do not allow it."""
-
-
-@dataclass(frozen=True, slots=True)
-class CleanerConfig:
-    """The cleaner's settings.
-
-    memory_bytes: for the keys of one log, `log.cleaner.dedupe.buffer.size` by the number of threads.
-    """
-
-    memory_bytes: int
-    load_factor: float
-
-
-Progress = Callable[[int], None]
-"""Told how many bytes were read or written since the last time. It may wait, and raise `CleaningAborted`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CleaningTask:
-    """The task of a cleaning: from `first_dirty_offset` on, up to `end_offset`, where a segment begins.
-
-    segments: all of the log, since a marker far behind may end a transaction; what nobody has read since the start is
-    checked first. epochs: those of the log. producers: the active ones.
-    horizon_ms: up to when delete horizons are over. new_segment: in the place of a group, not created yet.
-    """
-
-    directory: str
-    log_config: LogConfig
-    segments: Sequence[LogSegment]
-    epochs: Sequence[EpochEntry]
-    first_dirty_offset: int
-    end_offset: int
-    producers: Mapping[int, LastRecord]
-    now_ms: int
-    horizon_ms: int
-    config: CleanerConfig
-    new_segment: Callable[[Sequence[LogSegment]], LogSegment]
-
-    @property
-    def cleanable_segments(self) -> Sequence[LogSegment]:
-        return [each for each in self.segments if each.base_offset < self.end_offset]
-
-
-class CleaningWork(Protocol):
-    """A task under way, in this thread or elsewhere. Both raise `CleaningAborted`, `CorruptLog`, `FileError`."""
-
-    def read_keys(self) -> int:
-        """Return the offset up to which the keys are known; raises `Uncleanable` where that is no batch further."""
-        ...
-
-    def clean(self, group: Sequence[LogSegment]) -> LogSegment:
-        """A new segment with what stays of the group: durable. Where it fails, no file of it is left."""
-        ...
 
 
 class SegmentCleaner:

@@ -50,7 +50,6 @@ from .recovery import LogLoader
 from .recovery_progress import RecoveryProgress
 from .segment_replacement import SegmentReplacement
 from .timestamp_confirmation import TimestampConfirmation
-from .timestamp_search import TimestampSearch
 from .truncation import LogParts, Truncation, TruncationOfAll, TruncationOfEpochs, TruncationOfRecords
 
 __all__ = [
@@ -497,10 +496,14 @@ class Log(LogState):
 
     def offset_for_timestamp_steps(self, timestamp: int, budget: CheckBudget) -> Steps[TimestampAndOffset | None]:
         """The first record with this timestamp or a later one. None as well where the log is closed meanwhile."""
+        from .timestamp_search import TimestampSearch
+
         return TimestampSearch(self, self._segments, budget).first_from(timestamp)
 
     def offset_of_max_timestamp_steps(self, budget: CheckBudget) -> Steps[TimestampAndOffset | None]:
         """The first record that has the largest timestamp of all. None as well where the log is closed meanwhile."""
+        from .timestamp_search import TimestampSearch
+
         return TimestampSearch(self, self._segments, budget).first_of_latest()
 
     def find_offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:

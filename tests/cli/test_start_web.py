@@ -112,27 +112,64 @@ def test_a_scrape_is_compressed_for_who_takes_that(start: StartBroker) -> None:
     assert broker.ask("/metrics", method="POST")[0] == 405
 
 
+def started_by(place: Place, program: str) -> Started:  # noqa: F811
+    """A broker with a console that Python runs as `-c program`."""
+    with place.log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, "start", "--ephemeral", "--port", "0", "--override", WEB],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=place.environment,
+            text=True,
+        )
+    return Started(place, process)
+
+
+def ended(broker: Started) -> str:
+    """End a broker, and return what it has printed since it was ready."""
+    broker.process.terminate()
+    assert broker.process.stdout is not None
+    with broker.process.stdout as stdout:
+        printed = stdout.read()
+    assert broker.process.wait(TIMEOUT_S) == 0
+    return printed
+
+
 def test_the_console_is_imported_for_who_asks_for_its_pages_alone(place: Place) -> None:  # noqa: F811
     program = (
         "import atexit, sys; atexit.register(lambda: print('imported:', 'starlette' in sys.modules));"
         "from pykbroker.cli.main import main; main()"
     )
     for path, is_imported in (("/metrics", False), ("/", True)):
-        with place.log.open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", program, "start", "--ephemeral", "--port", "0", "--override", WEB],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=place.environment,
-                text=True,
-            )
-        broker = Started(place, process)
+        broker = started_by(place, program)
         assert broker.ask(path)[0] == 200
-        process.terminate()
-        assert process.stdout is not None
-        assert f"imported: {is_imported}\n" in process.stdout.read()
-        assert process.wait(TIMEOUT_S) == 0
-        process.stdout.close()
+        assert f"imported: {is_imported}\n" in ended(broker)
+
+
+UNUSED_WHILE_IDLE = (
+    *("cramjam", "re2", "cryptography"),
+    *("argparse", "csv", "h2.connection", "h2.stream", "hpack", "priority", "snappy"),  # of libraries
+    *("pykbroker.groups.shard", "pykbroker.groups.assignors", "pykbroker.transactions.shard"),
+    *("pykbroker.security.sasl.credentials", "pykbroker.security.sasl.server_handshake"),
+    *("pykbroker.server.node.node_sasl", "pykbroker.server.node.node_tls", "pykbroker.server.network.tls_transport"),
+    *("pykbroker.storage.log.timestamp_search", "pykbroker.replication.follower"),
+    "pykbroker.storage.compaction.segment_cleaner",
+)
+"""What a broker without groups, transactions, users, compressed records and other brokers has no need of."""
+
+
+def test_what_a_broker_does_not_use_is_not_in_memory(place: Place) -> None:  # noqa: F811
+    program = (
+        "import atexit, sys, types\n"
+        "def executed(name):\n"
+        "    return type(sys.modules.get(name)) is types.ModuleType\n"
+        f"atexit.register(lambda: print('used:', [each for each in {UNUSED_WHILE_IDLE} if executed(each)]))\n"
+        "from pykbroker.cli.main import main; main()"
+    )
+    broker = started_by(place, program)
+    for path in ("/metrics", "/", "/static/app.js", "/api/overview", "/api/topics", "/api/cluster", "/api/groups"):
+        assert broker.ask(path)[0] == 200
+    assert "used: []\n" in ended(broker)
 
 
 def test_a_page_of_another_site_learns_nothing(start: StartBroker) -> None:

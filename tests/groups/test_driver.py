@@ -22,7 +22,6 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.partition import ACKS_ALL
-from pykbroker.server.coordinators import group_coordinator
 from pykbroker.server.coordinators.coordinator_log import encode_batches
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.state_machine import CoordinatorContext, Result
@@ -456,7 +455,6 @@ def test_a_topic_that_very_many_groups_have_read_goes_in_parts_and_a_new_one_kee
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(forgotten_topics, "MOST_FORGOTTEN", 2)
-    monkeypatch.setattr(group_coordinator, "MOST_FORGOTTEN", 2)
     groups = [f"g{number}" for number in range(20)]
 
     async def main(world: World) -> None:

@@ -27,9 +27,11 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.replication.fetch_session import CachedPartition, FetchSessionCache
-from pykbroker.replication.follower import FetchSettings, Follower, ReplicaQuota
+from pykbroker.replication.fetch_settings import FetchSettings
+from pykbroker.replication.follower import Follower
 from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import Partition
+from pykbroker.replication.quotas import ReplicaQuota
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.errors import FileError

@@ -6,7 +6,8 @@ from random import Random
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from pykbroker.replication.follower import NAMED_AT_ONCE, FetchSettings, Follower
+from pykbroker.replication.fetch_settings import FetchSettings
+from pykbroker.replication.follower import NAMED_AT_ONCE, Follower
 from pykbroker.replication.partition import Partition
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import Log, LogConfig

@@ -11,7 +11,8 @@ from random import Random
 from pykbroker.protocol.framing import decode_request_header, encode_request
 from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from pykbroker.protocol.records.batch import Record, encode_batch
-from pykbroker.replication.follower import FetchSettings, Follower
+from pykbroker.replication.fetch_settings import FetchSettings
+from pykbroker.replication.follower import Follower
 from pykbroker.replication.partition import Partition
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import Log, LogConfig

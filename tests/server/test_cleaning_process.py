@@ -20,8 +20,8 @@ from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.server.logs.cleaning_messages import Failed
 from pykbroker.server.logs.cleaning_process import CleaningProcess, CleaningProcessLost, ThisThread, Workplace
+from pykbroker.storage.compaction.cleaning_task import CleanerConfig
 from pykbroker.storage.compaction.compaction import Cleaning, CleaningAborted, Uncleanable
-from pykbroker.storage.compaction.segment_cleaner import CleanerConfig
 from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.files.errors import CorruptIndex, CorruptLog, DiskFailed, FileError, NoRoom, StorageError
 from pykbroker.storage.log.log import AppendOrigin, Log

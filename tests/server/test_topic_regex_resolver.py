@@ -111,8 +111,7 @@ def test_nothing_is_matched_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -
         matched.append(expression)
         return matching(expression, names)
 
-    for module in (regular_expressions, topic_regex_resolver):
-        monkeypatch.setattr(module, "matching_topics", match)
+    monkeypatch.setattr(regular_expressions, "matching_topics", match)
     world = World({"offsets.topic.num.partitions": "1", "group.consumer.assignment.interval.ms": "0"})
     run_in_thread = world.threads.run
 

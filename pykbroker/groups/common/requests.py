@@ -16,6 +16,9 @@ from pykbroker.protocol.messages.group_offsets import OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 
+MOST_NAMES = 10_000
+"""How many topics one member of a consumer group may name; a regular expression may match any number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSomeGroups:

@@ -10,13 +10,14 @@ import struct
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from operator import add
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import xxhash
 
 from pykbroker.long_work import LongWork
 
-from ..assignors.model import TopicDescriber
+if TYPE_CHECKING:
+    from ..assignors.model import TopicDescriber
 
 NO_HASH: Final = 0
 FEW_TOPICS: Final = 100

@@ -10,14 +10,12 @@ from collections.abc import Collection
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
+from ..common.requests import MOST_NAMES
 from .consumer_group_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerGroupMember
 from .reconciliation import ReportedPartitions
 
 FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
 NO_REBALANCE_TIMEOUT = -1
-
-MOST_NAMES = 10_000
-"""How many topics one member may name; a regular expression may match any number."""
 
 
 def validate_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:

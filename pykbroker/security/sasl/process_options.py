@@ -7,9 +7,10 @@ the addresses that may be asked for keys and tokens, and a JAAS file.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .jaas_file import JaasFile
+if TYPE_CHECKING:
+    from .jaas_file import JaasFile
 
 
 @dataclass(frozen=True, slots=True)

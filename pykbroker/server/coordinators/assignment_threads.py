@@ -10,16 +10,17 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
-
-from pykbroker.groups.common.records import EncodedRecord
-from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 
 from ..runtime.log_lines import printable
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
+
+if TYPE_CHECKING:
+    from pykbroker.groups.common.records import EncodedRecord
+    from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 
 _log = logging.getLogger(__name__)
 

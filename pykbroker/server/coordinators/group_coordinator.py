@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -22,9 +22,6 @@ from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
-from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
-from pykbroker.groups.offsets.forgotten_topics import MOST_FORGOTTEN, DeletedTopics
-from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
@@ -44,10 +41,15 @@ from .led_shard import CoordinatorState, MakeStep
 from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
+if TYPE_CHECKING:
+    from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
+    from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
+    from pykbroker.groups.shard import GroupRequest, GroupShard
+
 CONSUMER_OFFSETS = "__consumer_offsets"
 
 
-class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorContext]):
+class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", CoordinatorContext]):
     """The group coordinator is to be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the
     controller's driver.
     """
@@ -92,6 +94,8 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
             raise
 
     def new_shard(self, partition: Partition) -> GroupShard:
+        from pykbroker.groups.shard import GroupShard  # a broker without groups does not need the memory
+
         room = record_room_bytes(partition.log.config.max_message_bytes)
         config = replace(self._config, max_record_bytes=room)
         return GroupShard(
@@ -160,11 +164,15 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
             self.metadata_hash.forget(name)
         for led in self._shards.values():
             led.shard.on_topics_changed(names)
-        if changes.deleted_topics:
+        if changes.deleted_topics and self._shards:
+            from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
+
             self._forget(DeletedTopics({topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}))
 
     def _forget(self, deleted: DeletedTopics) -> None:
         """Few offsets at once, the rest as soon as others have had their turn."""
+        from pykbroker.groups.offsets.forgotten_topics import MOST_FORGOTTEN
+
         make = _forgetting(deleted)
         forgotten = 0
         for led in list(self._shards.values()):

@@ -9,14 +9,17 @@ and is in their groups' records then.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
-from pykbroker.groups.consumer.regular_expressions import ResolvedTopics, invalid_reason, matching_topics
 from pykbroker.metadata.image import MetadataImage
 
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
+
+if TYPE_CHECKING:
+    from pykbroker.groups.consumer.regular_expressions import ResolvedTopics
 
 MOST_KEPT = 256
 """Expressions whose topics are kept; of ten thousand topics, 80 kB each."""
@@ -57,6 +60,8 @@ class TopicRegexResolver:
         known = self._found.get(expression)
         if known is not None and known[0] >= least_version:
             return known[1]
+        from pykbroker.groups.consumer.regular_expressions import invalid_reason
+
         if invalid_reason(expression) is None and self.find(expression, least_version) is None:
             wanted = self._wanted.get(expression)
             if wanted is not None:
@@ -85,7 +90,7 @@ class TopicRegexResolver:
             busy.add(expression)
             image = self._image()
             version, names = image.offset, tuple(image.topics)
-            topics = await self._threads.run(matching_topics, expression, names)
+            topics = await self._threads.run(_matching_topics, expression, names)
             busy.remove(expression)
             self._keep(expression, version, tuple(topics))
             self._wanted.pop(expression).set()
@@ -94,3 +99,9 @@ class TopicRegexResolver:
         self._found[expression] = version, topics
         while len(self._found) > MOST_KEPT:
             del self._found[next(iter(self._found))]
+
+
+def _matching_topics(expression: str, names: Sequence[str]) -> frozenset[str]:
+    from pykbroker.groups.consumer.regular_expressions import matching_topics
+
+    return matching_topics(expression, names)

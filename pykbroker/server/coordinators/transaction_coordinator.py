@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -25,11 +26,8 @@ from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import CoordinatorContext, Result
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.effects import WriteMarkers
-from pykbroker.transactions.init_producer_id import refusal
 from pykbroker.transactions.records import TransactionRecord, decode_record
 from pykbroker.transactions.requests import MarkersWritten
-from pykbroker.transactions.shard import TransactionRequest, TransactionShard
-from pykbroker.transactions.transaction import TransactionState
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
@@ -38,6 +36,10 @@ from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
 from .led_shard import CoordinatorState, LedShard
 from .transaction_markers import TransactionMarkers
+
+if TYPE_CHECKING:
+    from pykbroker.transactions.shard import TransactionRequest, TransactionShard  # noqa: F401 - the class's base names it
+    from pykbroker.transactions.transaction import TransactionState
 
 TRANSACTION_STATE = "__transaction_state"
 
@@ -48,7 +50,7 @@ _OWN_CONTEXT = CoordinatorContext(api_version=0)
 """Of what this node tells its coordinator itself."""
 
 
-class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequest, CoordinatorContext]):
+class TransactionCoordinator(CoordinatorDriver["TransactionShard", "TransactionRequest", CoordinatorContext]):
     """The transaction coordinator is to be subscribed to `__transaction_state` at the replica manager.
 
     take_producer_id: gives a new one, or None where there is none now.
@@ -79,9 +81,13 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
 
     def refusal(self, request: InitProducerIdRequest) -> ErrorCode | None:
         """The error of a request that no coordinator would serve, whichever there is."""
+        from pykbroker.transactions.init_producer_id import refusal
+
         return refusal(request, self._config)
 
     def new_shard(self, partition: Partition) -> TransactionShard:
+        from pykbroker.transactions.shard import TransactionShard  # a broker without transactions needs none of it
+
         room = record_room_bytes(partition.log.config.max_message_bytes)
         return TransactionShard(
             replace(self._config, max_record_bytes=room),
@@ -126,6 +132,8 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
         """Look at once for transactions that take too long, and for ids that nobody uses, and return when the former
         are aborted, with all their markers, and the latter forgotten.
         """
+        from pykbroker.transactions.transaction import TransactionState
+
         await self.look_now()
         waiting: list[str] = []
         for led in self._active_shards():

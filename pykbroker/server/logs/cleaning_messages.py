@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
+from pykbroker.storage.compaction.cleaning_task import CleanerConfig, CleaningAborted, CleaningTask, Uncleanable
 from pykbroker.storage.compaction.record_filter import LastRecord
-from pykbroker.storage.compaction.segment_cleaner import CleanerConfig, CleaningAborted, CleaningTask, Uncleanable
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.errors import CorruptIndex, CorruptLog, DiskFailed, FileError, NoRoom, StorageError
 from pykbroker.storage.segments.leader_epochs import EpochEntry

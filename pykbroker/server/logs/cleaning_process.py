@@ -14,13 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
-from pykbroker.storage.compaction.segment_cleaner import (
-    CleaningAborted,
-    CleaningTask,
-    CleaningWork,
-    Progress,
-    SegmentCleaner,
-)
+from pykbroker.storage.compaction.cleaning_task import CleaningAborted, CleaningTask, CleaningWork, Progress
 from pykbroker.storage.segments.segment import LogSegment
 
 if TYPE_CHECKING:
@@ -57,10 +51,16 @@ class ThisThread:
     is_open = False
 
     def begin(self, task: CleaningTask, progress: Progress) -> CleaningWork:
-        return SegmentCleaner(task, progress)
+        return _cleaner_of_this_thread(task, progress)
 
     def close(self) -> None:
         pass
+
+
+def _cleaner_of_this_thread(task: CleaningTask, progress: Progress) -> CleaningWork:
+    from pykbroker.storage.compaction.segment_cleaner import SegmentCleaner
+
+    return SegmentCleaner(task, progress)
 
 
 class CleaningProcess:
@@ -73,7 +73,7 @@ class CleaningProcess:
 
     def begin(self, task: CleaningTask, progress: Progress) -> CleaningWork:
         if sum(each.size for each in task.cleanable_segments) < self._worth_a_process_bytes:
-            return SegmentCleaner(task, progress)
+            return _cleaner_of_this_thread(task, progress)
         return _ElsewhereCleaner(self, task, progress)
 
     @property

@@ -15,7 +15,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-from pykbroker.storage.compaction.segment_cleaner import CleaningAborted, SegmentCleaner
+from pykbroker.storage.compaction.cleaning_task import CleaningAborted
+from pykbroker.storage.compaction.segment_cleaner import SegmentCleaner
 from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.files.errors import StorageError
 from pykbroker.storage.segments.segment import LogSegment

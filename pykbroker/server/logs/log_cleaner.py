@@ -11,6 +11,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -18,7 +19,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.reckoning import Reckoning, by_the_clock
 from pykbroker.storage.compaction.cleanable_logs import CleanableLog, dirtiest, find_cleanable
-from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
+from pykbroker.storage.compaction.cleaning_task import CleanerConfig, CleaningAborted, Uncleanable
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
@@ -29,6 +30,9 @@ from ..runtime.threads import Threads
 from ..runtime.throttle import Throttle
 from .cleaning_process import CleaningProcessLost, ThisThread, Workplace
 from .hosted_logs import HostedLogs
+
+if TYPE_CHECKING:
+    from pykbroker.storage.compaction.compaction import Cleaning
 
 logger = logging.getLogger(__name__)
 
@@ -145,6 +149,8 @@ class LogCleaner:
     async def _clean(
         self, cleanable: CleanableLog, workplace: Workplace, directory: LogDirectory, at: TopicPartition
     ) -> bool:
+        from pykbroker.storage.compaction.compaction import Cleaning  # not in memory before a log is to be cleaned
+
         log = cleanable.log
         self._in_progress.add(log)
         now_ms = self._clock.now_ms()

@@ -22,7 +22,6 @@ from .receive_buffer import BufferPool, ReceiveBuffer
 from .request_metrics import RequestMetrics
 from .sasl_gate import AUTHENTICATION_S, ListenerSasl
 from .seeking_clients import SeekingClients
-from .tls_transport import HandshakeFailed, TlsTransport
 from .transport import Acceptor, Transport
 
 if TYPE_CHECKING:  # a plaintext broker starts without the modules of TLS
@@ -228,6 +227,8 @@ class Listener:
 
     async def _shake_hands(self, tls: ListenerTls, connection: Connection, transport: Transport) -> bool:
         """Return False where the connection has been closed, which is logged unless the peer itself has left."""
+        from .tls_transport import HandshakeFailed, TlsTransport
+
         assert isinstance(transport, TlsTransport)
         try:
             await transport.shake_hands()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -17,10 +17,12 @@ from pykbroker.client.errors import AuthenticationRefused, ConnectionRefused, No
 from pykbroker.client.sasl import authenticate
 from pykbroker.config.keys import ConfigurationError
 from pykbroker.protocol.schema import Message
-from pykbroker.security.sasl.credentials import Credentials
 
 from ..runtime.threads import Threads
 from .transport import Network, Transport
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from pykbroker.security.sasl.server_handshake import OfferedMechanism, SaslHandshake, Step
 from pykbroker.storage.files.errors import FileError
 
 from ..runtime.clock import Clock
@@ -25,6 +24,9 @@ from .dispatch import Dispatcher
 from .handlers import ANONYMOUS, CloseConnection, ConnectionState
 from .receive_buffer import ReceiveBuffer
 from .transport import Part
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.server_handshake import OfferedMechanism, Step
 
 AUTHENTICATION_S: Final = 30.0
 """Kafka waits while the connection is not idle. No client takes so long, and a silent one holds a connection."""
@@ -72,6 +74,8 @@ class SaslGate:
         self._deadline = deadline
         self._max_request_bytes = buffer.max_frame_bytes
         offer = dispatcher.offer
+        from pykbroker.security.sasl.server_handshake import SaslHandshake
+
         self._handshake = SaslHandshake(lambda: sasl.offered, None if offer is None else offer.versions)
         self._keep_short()
 

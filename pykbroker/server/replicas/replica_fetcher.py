@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import trio
 
@@ -23,13 +23,17 @@ from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykbroker.protocol.messages.offsets import ListOffsetsResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.due_truncation import DueTruncation
-from pykbroker.replication.follower import FetchSettings, Follower, ReplicaQuota
+from pykbroker.replication.fetch_settings import FetchSettings
 from pykbroker.replication.partition import NO_LEADER, Partition
+from pykbroker.replication.quotas import ReplicaQuota
 from pykbroker.storage.files.errors import FileError
 
 from ..runtime.clock import Clock
 from ..runtime.few_tasks import in_few_tasks
 from ..runtime.signal import Signal
+
+if TYPE_CHECKING:
+    from pykbroker.replication.follower import Follower
 
 logger = logging.getLogger(__name__)
 
@@ -273,6 +277,8 @@ class ReplicaFetchers:
             del self._fetchers[key]
 
     def _new_fetcher(self, leader_id: int, number: int) -> ReplicaFetcher:
+        from pykbroker.replication.follower import Follower  # a broker that only leads has no use for it
+
         fetcher = ReplicaFetcher(
             leader_id,
             number,

@@ -40,7 +40,8 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.fetch_session import CachedPartition, FetchContext, FetchSessionCache
-from pykbroker.replication.follower import FetchSettings, Follower
+from pykbroker.replication.fetch_settings import FetchSettings
+from pykbroker.replication.follower import Follower
 from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import ACKS_ALL, IsrRules, Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData

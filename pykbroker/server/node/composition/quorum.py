@@ -10,7 +10,6 @@ from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
 from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
-from pykbroker.security.sasl.credentials import Credentials
 
 from ...network.host_addresses import HostAddresses
 from ...network.node_connections import NodeAddress, NodeConnections
@@ -32,6 +31,8 @@ from ..node_storage import NodeStorage
 from .raft import raft_driver
 
 if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
+
     from ..node_sasl import NodeSasl
     from ..node_tls import NodeTls
 

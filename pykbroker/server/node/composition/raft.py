@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig
 from pykbroker.raft.fetch_sizes import FetchSizes
@@ -15,7 +16,6 @@ from pykbroker.raft.node import RaftNode
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.timeouts import Timeouts
 from pykbroker.raft.voters import Endpoint, Voter, VoterSet
-from pykbroker.security.sasl.credentials import Credentials
 
 from ...network.node_connections import NodeConnections
 from ...network.transport import Network
@@ -25,6 +25,9 @@ from ...quorum.raft_driver import RaftDriver
 from ..bound_listeners import BoundListener
 from ..environment import Environment
 from ..node_storage import NodeStorage, refusing_start
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
 
 _log = logging.getLogger(__name__)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.security.sasl.credentials import Credentials
 
 from ...coordinators.group_coordinator import GroupCoordinator
 from ...coordinators.marker_appends import MarkerAppends
@@ -23,6 +23,9 @@ from ...runtime.clock import Clock
 from ...runtime.threads import Threads
 from ...runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from ..node_transactions import NodeTransactions
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.credentials import Credentials
 
 
 def node_transactions(
