@@ -50,7 +50,7 @@ Patterns: TypeAlias = Mapping[str, Callable[[str], bool]]
 
 
 class RefusedSubscription(ConfigurationError):
-    """What Kafka calls an invalid request, where it calls other values invalid configurations."""
+    """A value that Kafka calls an invalid request, where it calls others invalid configurations."""
 
 
 @cache

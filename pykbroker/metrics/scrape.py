@@ -30,12 +30,14 @@ from pykbroker.server.runtime.histogram import BOUNDS_MS, Histogram
 from pykbroker.server.runtime.turns import Turn
 
 from .catalog import METRICS, Kind
+from .client_families import client_families
 from .of_broker import read_broker, read_replicas, read_topics
 from .of_cluster import read_controller, read_quorum, read_state
 from .of_groups import read_groups
 from .of_partitions import read_partitions
 from .of_process import read_build, read_loop
 from .of_requests import read_connections, read_requests
+from .of_telemetry import read_telemetry
 from .readings import Readings
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ async def read_node(node: Node, monitor: LoopMonitor | None) -> Readings:
             await read_topics(role, readings, turn, most=most)
             await read_partitions(partitions, readings, turn, most=most)
             await read_groups(role.broker, readings, turn, most=most)
+            read_telemetry(role.broker, readings)
     readings.add("pykbroker_scrape_seconds", time.perf_counter() - began_s)
     return readings
 
@@ -91,6 +94,7 @@ class _Written:
                 yield _histogram(name, histograms)
             elif summaries := readings.summaries.get(name):
                 yield _summary(name, summaries)
+        yield from client_families(self._readings.clients)
         yield from self._of_process.collect()
 
 

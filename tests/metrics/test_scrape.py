@@ -11,9 +11,10 @@ import trio.testing
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from compat_tests.waiting import until
+from pykbroker.metric_labels import label
 from pykbroker.metrics import scrape as scrapes
 from pykbroker.metrics.catalog import METRICS, Kind
-from pykbroker.metrics.readings import Readings, label
+from pykbroker.metrics.readings import Readings
 from pykbroker.metrics.scrape import Scrapes
 from pykbroker.server.runtime.histogram import BOUNDS_MS, Histogram
 from pykbroker.testing import Broker, Cluster

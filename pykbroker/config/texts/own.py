@@ -10,6 +10,7 @@ OWN: Final = {
     "console.hosts": "Names by which browsers and scrapers call the node, beside those that it knows.",
     "console.listener": "The address of the console, metrics and health over HTTP, host:port; empty for none.",
     "console.read.only": "Whether the console shows everything and changes nothing.",
+    "metrics.client.series.max": "How many series of what clients push of themselves are kept and shown.",
     "metrics.listener": "One more address over HTTP, for metrics and health alone, host:port; empty for none.",
     "metrics.partitions.max": "A node with more partitions than this has metrics of topics alone.",
 }

@@ -17,6 +17,7 @@ from ..broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from ..broker_role import BrokerRole
 from ..environment import Environment
 from ..node_storage import NodeStorage
+from ..node_telemetry import NodeTelemetry
 from ..unserved_settings import UnservedSettings
 from .replicas import node_replication, replica_manager
 from .transactions import node_transactions
@@ -112,10 +113,19 @@ def _broker(
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
         replica_selector=replica_selector(config, lambda: node.image),
+        telemetry=_telemetry(node, environment),
         fetch_sightings=FetchSightings() if environment.notes_fetches else None,
         authorizer=node.authorizer,
         sasl=node.sasl,
     )
+
+
+def _telemetry(node: ClusterNode, environment: Environment) -> NodeTelemetry | None:
+    if not environment.takes_telemetry:
+        return None
+    telemetry = NodeTelemetry(node.config, environment.fork_rng(), clock=node.clock, threads=node.threads)
+    node.metadata.subscribe(telemetry.clients.subscriptions.apply)
+    return telemetry
 
 
 def _identity(

@@ -37,6 +37,7 @@ from ..controller_registration import ControllerRegistrar
 from ..environment import Environment
 from ..handlers import Handlers
 from ..node_storage import NodeStorage
+from ..node_telemetry import TELEMETRY_APIS
 from ..token_keys import TokenKeys
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
@@ -106,12 +107,13 @@ def compose(
     # Two pools: clients must not take a controller's memory.
     controller_listeners = listening.listeners(listeners.controller, node, handlers.controller, of_controllers)
     client_listeners: list[Listener] = []
+    for_brokers = handlers.broker if environment.takes_telemetry else handlers.broker.without(TELEMETRY_APIS)
     seeking = SeekingClients(environment.clock)
     if role is not None:
         client_listeners = listening.listeners(
             listeners.client,
             role.broker,
-            handlers.broker,
+            for_brokers,
             of_clients,
             _ForClients(
                 Throttling(node.client_quotas, environment.clock),
