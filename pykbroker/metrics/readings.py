@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pykbroker.server.runtime.histogram import Histogram
-from pykbroker.telemetry.pushed_metrics import ClientSeries
 
 from .catalog import METRICS, Kind, Metric
+
+if TYPE_CHECKING:
+    from pykbroker.telemetry.pushed_metrics import ClientSeries
 
 Labels = tuple[str, ...]
 

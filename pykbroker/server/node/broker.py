@@ -33,11 +33,11 @@ from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
 from .auto_topic_creation import AutoTopicCreation
 from .node_authorizer import NodeAuthorizer
-from .node_telemetry import NodeTelemetry
 from .node_transactions import NodeTransactions
 
 if TYPE_CHECKING:
     from .node_sasl import NodeSasl
+    from .node_telemetry import NodeTelemetry
     from .node_tls import NodeTls
 
 

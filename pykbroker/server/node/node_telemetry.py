@@ -17,7 +17,6 @@ import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.own_keys import MOST_CLIENT_SERIES
-from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
@@ -43,7 +42,6 @@ from ..runtime.turns import Turn
 
 _log = logging.getLogger(__name__)
 
-TELEMETRY_APIS: Final = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
 _SWEEP_S: Final = 5
 
 

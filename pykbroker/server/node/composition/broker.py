@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 
@@ -17,10 +19,12 @@ from ..broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from ..broker_role import BrokerRole
 from ..environment import Environment
 from ..node_storage import NodeStorage
-from ..node_telemetry import NodeTelemetry
 from ..unserved_settings import UnservedSettings
 from .replicas import node_replication, replica_manager
 from .transactions import node_transactions
+
+if TYPE_CHECKING:
+    from ..node_telemetry import NodeTelemetry
 
 
 def broker_role(
@@ -123,6 +127,8 @@ def _broker(
 def _telemetry(node: ClusterNode, environment: Environment) -> NodeTelemetry | None:
     if not environment.takes_telemetry:
         return None
+    from ..node_telemetry import NodeTelemetry
+
     telemetry = NodeTelemetry(node.config, environment.fork_rng(), clock=node.clock, threads=node.threads)
     node.metadata.subscribe(telemetry.clients.subscriptions.apply)
     return telemetry

@@ -35,9 +35,8 @@ from ..broker_role import BrokerRole
 from ..client_quotas import quota_windows
 from ..controller_registration import ControllerRegistrar
 from ..environment import Environment
-from ..handlers import Handlers
+from ..handlers import TELEMETRY_APIS, Handlers
 from ..node_storage import NodeStorage
-from ..node_telemetry import TELEMETRY_APIS
 from ..token_keys import TokenKeys
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
