@@ -94,7 +94,7 @@ def test_what_javas_clients_push_is_shown(
     with running(Tool.CONSOLE_PRODUCER, *arguments, *of_client) as producer:
 
         def has_shown(name: str) -> bool:
-            """Whether something is counted. What a push says that comes too early is lost, and no later one repeats it."""
+            """What a push says that comes too early is lost, and no later one repeats it."""
             assert producer.stdin is not None
             producer.stdin.write(b"a line\n")
             producer.stdin.flush()
