@@ -69,6 +69,8 @@ class Subscriptions:
     def __init__(self) -> None:
         self.version = 0
         self._configs: dict[str, Mapping[str, str]] = {}
+        self._names: list[str] | None = None
+        """In Kafka's order; None since a change."""
         self._parsed: dict[str, _Subscription | None] = {}
         """Those that a client was compared with since they changed; None for one that cannot be read."""
         self._subscribed: dict[tuple[str, ...], Subscribed] = {}
@@ -85,6 +87,7 @@ class Subscriptions:
     def _change(self, name: str, configs: Mapping[str, str]) -> None:
         self.version += 1
         self._parsed.pop(name, None)
+        self._names = None
         self._subscribed.clear()
         if configs:
             self._configs[name] = configs
@@ -95,7 +98,11 @@ class Subscriptions:
         """Return what a client is asked for, and as of which version. client: its values by the names of `match`."""
         version = self.version
         matching = []
-        for name in _in_javas_order(self._configs, _slots_for(len(self._configs) + 1)):
+        order = self._names
+        if order is None:
+            order = self._names = _in_javas_order(self._configs, _slots_for(len(self._configs) + 1))
+            yield len(order)
+        for name in order:
             if name not in self._parsed:
                 yield _STEPS_OF_PATTERNS
             subscription = self._subscription(name)
