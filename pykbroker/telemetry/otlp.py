@@ -16,7 +16,7 @@ from pykbroker.metric_labels import label
 
 from .series import Labels, SeriesKey, SeriesKind, SeriesValue
 from .series_names import label_name, series_name
-from .wire_fields import MalformedPush, length_delimited
+from .wire_fields import FieldRoom, MalformedPush, length_delimited
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -35,6 +35,7 @@ _METRICS: Final = 2
 _MOST_RESOURCES: Final = 10_000
 _MOST_SCOPES: Final = 64
 _MOST_METRICS: Final = 10_000
+_MOST_POINTS: Final = 20_000
 _MOST_METRIC_BYTES: Final = 128 * 1024
 _MOST_RESOURCE_BYTES: Final = 16 * 1024
 _MOST_LABELS: Final = 16
@@ -62,6 +63,7 @@ def read_push(data: bytes | bytearray | memoryview, wants: Callable[[str], bool]
                 pushed.left_out += 1
                 break
             pushed.series[key] = value
+    pushed.left_out += reading.left_out
     return pushed
 
 
@@ -72,17 +74,17 @@ def _metrics(
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-    room = _MOST_METRICS
+    room, fields = _MOST_METRICS, FieldRoom()
     known: dict[bytes, dict[str, str]] = {}
     try:
         # Java's clients have a resource for each metric.
-        for resource in islice(length_delimited(memoryview(data), _RESOURCE_METRICS), _MOST_RESOURCES):
-            about = bytes(next(length_delimited(resource, _RESOURCE), b""))
+        for resource in islice(length_delimited(memoryview(data), _RESOURCE_METRICS, fields), _MOST_RESOURCES):
+            about = bytes(next(length_delimited(resource, _RESOURCE, fields), b""))
             if about not in known:
                 is_small = len(about) <= _MOST_RESOURCE_BYTES
                 known[about] = reading.labels(Resource.FromString(about).attributes) if is_small else {}
-            for scope in islice(length_delimited(resource, _SCOPE_METRICS), _MOST_SCOPES):
-                for metric in length_delimited(scope, _METRICS):
+            for scope in islice(length_delimited(resource, _SCOPE_METRICS, fields), _MOST_SCOPES):
+                for metric in length_delimited(scope, _METRICS, fields):
                     room -= 1
                     if room < 0 or len(metric) > _MOST_METRIC_BYTES:
                         pushed.left_out += 1
@@ -92,6 +94,7 @@ def _metrics(
                         return
     except DecodeError as error:
         raise MalformedPush(str(error)) from None
+    pushed.left_out += fields.left_out
 
 
 class _Reading:
@@ -100,6 +103,9 @@ class _Reading:
     def __init__(self) -> None:
         self._label_names: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._room = _MOST_POINTS
+        self.left_out = 0
+        """Metrics whose points had no room."""
 
     def labels(self, attributes: Iterable[KeyValue]) -> dict[str, str]:
         """The labels of attributes that are texts, numbers or truths."""
@@ -117,9 +123,16 @@ class _Reading:
         return found
 
     def series(self, metric: Metric, resource_labels: Mapping[str, str]) -> Iterator[tuple[SeriesKey, SeriesValue]]:
+        what = metric.WhichOneof("data")
+        if what is None:
+            return
+        self._room -= len(getattr(metric, what).data_points)
+        if self._room < 0:
+            self.left_out += 1
+            return
         pushed_name = label(metric.name)
         pushed_name = self._texts.setdefault(pushed_name, pushed_name)
-        match metric.WhichOneof("data"):
+        match what:
             case "gauge":
                 kind, values = SeriesKind.GAUGE, _numbers(metric.gauge.data_points, is_delta=False)
             case "sum":

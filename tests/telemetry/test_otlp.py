@@ -13,7 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
 from pykbroker.telemetry.otlp import read_push
 from pykbroker.telemetry.series import SeriesKind
 from pykbroker.telemetry.series_names import label_name, series_name
-from pykbroker.telemetry.wire_fields import MalformedPush, length_delimited
+from pykbroker.telemetry.wire_fields import FieldRoom, MalformedPush, length_delimited
 from tests.telemetry.pushes import (
     CUMULATIVE,
     Telemetry,
@@ -148,6 +148,16 @@ def test_a_push_of_more_series_than_have_room_is_cut_and_counted() -> None:
     assert (len(pushed.series), pushed.left_out) == (10, 20)
 
 
+def test_points_beyond_a_bound_are_left_out_though_they_are_of_one_series() -> None:
+    many = [Metric(name=f"m{number}") for number in range(4)]
+    for each in many:
+        for _ in range(9_000):
+            each.gauge.data_points.add(as_double=1)
+    pushed = read(pushing(*many))
+    assert list(values(pushed)) == ["kafka_client_m0", "kafka_client_m1"]
+    assert pushed.left_out == 2
+
+
 def test_a_metric_that_is_too_large_is_left_out_and_others_are_not() -> None:
     large = Metric(name="large")
     for number in range(10_000):
@@ -174,8 +184,9 @@ def field(number: int, content: bytes) -> bytes:
         field(1, field(2, b"\x12\0" * 500_000)),
         field(1, field(2, field(2, field(1, b"a") + field(5, b"\x0a\0" * 400_000)))),
         field(1, field(1, b"\x0a\0" * 400_000)),
+        field(1, b"\x78\0" * 500_000),
     ],
-    ids=["resources", "scopes", "metrics", "points", "attributes"],
+    ids=["resources", "scopes", "metrics", "points", "attributes", "other fields"],
 )
 def test_a_mebibyte_of_empty_parts_is_read_within_bounds(data: bytes) -> None:
     assert read_push(data, lambda _: True, 1000).series == {}
@@ -209,11 +220,18 @@ def test_a_push_with_any_byte_changed_is_read_or_refused(seed: int) -> None:
         pass
 
 
+def test_fields_beyond_the_room_are_not_looked_at() -> None:
+    room = FieldRoom(3)
+    assert len(list(length_delimited(memoryview(field(1, b"a") * 5), 1, room))) == 3
+    assert room.left_out
+    assert list(length_delimited(memoryview(field(1, b"a")), 1, room)) == []
+
+
 @given(st.lists(st.tuples(st.integers(1, 15), st.binary(max_size=300)), max_size=10))
 def test_fields_come_out_as_they_went_in(fields: list[tuple[int, bytes]]) -> None:
     data = b"".join(field(number, content) for number, content in fields)
     for wanted in range(1, 16):
-        found = [bytes(each) for each in length_delimited(memoryview(data), wanted)]
+        found = [bytes(each) for each in length_delimited(memoryview(data), wanted, FieldRoom())]
         assert found == [content for number, content in fields if number == wanted]
 
 
