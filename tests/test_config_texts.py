@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.config import broker_keys, group_keys, node_keys, topic_keys
+from pykbroker.config.client_metrics_keys import client_metrics_keys
 from pykbroker.config.texts import OF_THE_FILE_ALONE, Kind, _texts, text_of
 from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
 from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects
@@ -13,6 +14,7 @@ KEYS: dict[Kind, set[str]] = {
     "topic": {*topic_keys(), *INTERNAL_TOPIC_KEYS},
     "broker": set(node_keys()),
     "group": set(group_keys()),
+    "client-metrics": set(client_metrics_keys()),
 }
 
 

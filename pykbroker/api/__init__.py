@@ -20,6 +20,7 @@ A module that is added to this folder is served and advertised from then on. The
   `alter_partition`, `allocate_producer_ids`, `envelope`.
 - delegation tokens: `create_delegation_token`, `renew_delegation_token`, `expire_delegation_token`,
   `describe_delegation_token`.
+- client telemetry: `get_telemetry_subscriptions`, `push_telemetry`.
 - users: `sasl_handshake`, `sasl_authenticate`, `alter_user_scram_credentials`, `describe_user_scram_credentials`.
 - the metadata quorum: `raft`, `describe_quorum`.
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,

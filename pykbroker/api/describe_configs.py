@@ -1,8 +1,8 @@
-"""DescribeConfigs (key 32): every key of a topic, a group or a broker, with its value and where that comes from.
+"""DescribeConfigs (key 32): every key of a topic, a group, a broker or a subscription of client metrics, with its value
+and where that comes from.
 
-Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569), which
-is in the words of `pykbroker.config.texts`. A value that may be a secret is null. Client metrics have no
-configurations here.
+Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569), which is in the words of
+`pykbroker.config.texts`. A value that may be a secret is null.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from pykbroker.config import group_keys, node_keys, topic_keys
+from pykbroker.config.client_metrics_keys import client_metrics_keys
 from pykbroker.config.given_settings import with_origin
 from pykbroker.config.keys import WIRE_TYPES
 from pykbroker.config.texts import Kind, text_of
@@ -19,11 +20,18 @@ from pykbroker.metadata.effective_configs import (
     BrokerLayers,
     EffectiveConfig,
     broker_configs,
+    client_metrics_configs,
     cluster_broker_configs,
     group_configs,
     topic_configs,
 )
-from pykbroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.compile import encode_structs
 from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES
@@ -51,7 +59,12 @@ from .config_resources import check_resource
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
-_KINDS: Final[Mapping[int, Kind]] = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", GROUP_RESOURCE: "group"}
+_KINDS: Final[Mapping[int, Kind]] = {
+    TOPIC_RESOURCE: "topic",
+    BROKER_RESOURCE: "broker",
+    CLIENT_METRICS_RESOURCE: "client-metrics",
+    GROUP_RESOURCE: "group",
+}
 
 
 @handles_on_all_nodes(
@@ -147,6 +160,7 @@ class _Description:
             or name in topic_keys()
             or name in INTERNAL_TOPIC_KEYS
             or name in group_keys()
+            or name in client_metrics_keys()
             or name in layers.merged
             or name in layers.config.given
         )
@@ -156,6 +170,8 @@ class _Description:
         match resource.resource_type:
             case 2:
                 return image.topic_config(resource.resource_name)
+            case 16:
+                return image.client_metrics_config(resource.resource_name)
             case 32:
                 return image.group_config(resource.resource_name)
         return {}
@@ -164,6 +180,8 @@ class _Description:
         match resource.resource_type:
             case 2:
                 return topic_configs(self._layers, overrides)
+            case 16:
+                return client_metrics_configs(overrides)
             case 32:
                 return group_configs(self._layers, overrides)
         return broker_configs(self._layers) if resource.resource_name else cluster_broker_configs(self._layers)
@@ -194,6 +212,9 @@ def _check(node: ClusterNode, resource: DescribeConfigsResource) -> None:
     elif resource.resource_type == GROUP_RESOURCE:
         if name == "":
             raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    elif resource.resource_type == CLIENT_METRICS_RESOURCE:
+        if name == "":
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     elif resource.resource_type != BROKER_RESOURCE:
         reason = f"this broker has no configurations of resource type {resource.resource_type}"
         raise ApiError(ErrorCode.INVALID_REQUEST, reason)

@@ -1,7 +1,7 @@
 """ListConfigResources (key 74): the names of what has a configuration (KIP-1142).
 
-Served are versions 0 and 1: 0 asks for client metrics subscriptions alone (KIP-1000), of which there are none here;
-1 asks for some types of resources, or for all of them.
+Served are versions 0 and 1: 0 asks for client metrics subscriptions alone (KIP-1000); 1 asks for some types
+of resources, or for all of them.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ async def list_config_resources(
         for names in portions(list(image.topics)):
             resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in names]
             await context.turn.took(len(names))
-    if GROUP_RESOURCE in types:
+    named = {GROUP_RESOURCE, CLIENT_METRICS_RESOURCE}.intersection(types)
+    if named:
         for configured in portions(list(context.node.image.configs)):
             resources += [
-                ConfigResource(resource_type=type_, resource_name=name)
-                for type_, name in configured
-                if type_ == GROUP_RESOURCE
+                ConfigResource(resource_type=type_, resource_name=name) for type_, name in configured if type_ in named
             ]
             await context.turn.took(len(configured))
     return ListConfigResourcesResponse(config_resources=resources)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.configs import Resource, ResourceType, alter_configs, describe_configs
+from pykbroker.client.configs import Resource, ResourceType, alter_configs, describe_configs, list_client_metrics
 from pykbroker.client.groups import list_groups
 from pykbroker.client.quotas import describe_quotas
 from pykbroker.client.scram_users import describe_scram_users
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _KINDS: Final[Mapping[ResourceType, Kind]] = {
     ResourceType.TOPIC: "topic",
     ResourceType.BROKER: "broker",
+    ResourceType.CLIENT_METRICS: "client-metrics",
     ResourceType.GROUP: "group",
 }
 
@@ -124,6 +125,8 @@ async def _all_names(cluster: Cluster, kind: str) -> list[str]:
             return [*(str(node_id) for node_id in sorted((await cluster.refresh([])).nodes)), ""]
         case "groups":
             return [group.group_id for group in await list_groups(cluster)]
+        case "client-metrics":
+            return await list_client_metrics(cluster)
         case _:
             raise CommandFailed(f"--entity-name must be specified with --entity-type {kind}")
 

@@ -82,6 +82,7 @@ def _is_known(name: str, kind: Kind) -> bool:
 def _known(kind: Kind) -> list[str]:
     from pykbroker.config import group_keys, node_keys, topic_keys
     from pykbroker.config.authorizer import OF_THE_AUTHORIZER
+    from pykbroker.config.client_metrics_keys import client_metrics_keys
     from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
 
     match kind:
@@ -89,5 +90,7 @@ def _known(kind: Kind) -> list[str]:
             return [*topic_keys(), *INTERNAL_TOPIC_KEYS]
         case "group":
             return [*group_keys()]
+        case "client-metrics":
+            return [*client_metrics_keys()]
         case _:
             return [*node_keys(), *OF_THE_AUTHORIZER]

@@ -64,6 +64,7 @@ def make_node(start: Start, on_loading: OnLoading | None) -> Node:
         process_options=start.options,
         offer=start.offer,
         flush_threads=OnTheLoop() if start.is_ephemeral else None,
+        takes_telemetry=start.web is not None and start.web.shows_telemetry,
     )
     if start.ctl is None:
         if start.clocks is not None:

@@ -48,6 +48,7 @@ _CONSOLE: Final = "pykbroker.console"
 _FOR_ALL: Final = "hypercorn"
 _FOR_CONSOLE: Final = "starlette"
 _FOR_METRICS: Final = "prometheus_client"
+_FOR_TELEMETRY: Final = "opentelemetry.proto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,11 @@ class StartWeb:
     def console(self) -> str:
         """Return where the console is, a URL; nothing where there is none."""
         return self.url if self.has_console and self.url is not None else ""
+
+    @property
+    def shows_telemetry(self) -> bool:
+        """Tell whether there is a page that shows what clients push, and what reads it."""
+        return bool(self._listening) and self._has_metrics and _is_there(_FOR_TELEMETRY)
 
     def close(self) -> None:
         """Close the sockets, of a node that did not come so far as to serve, too."""
@@ -233,7 +239,10 @@ class StartWeb:
 
 
 def _is_there(package: str) -> bool:
-    return find_spec(package) is not None
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of a package that it would be in
+        return False
 
 
 def _given(key: str, address: WebAddress, packages: Sequence[str]) -> socket.socket:

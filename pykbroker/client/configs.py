@@ -1,4 +1,4 @@
-"""Configurations of topics, brokers and groups."""
+"""Configurations of topics, brokers, groups and subscriptions of client metrics."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
 
 from .errors import NoBrokerReachable, check
@@ -115,6 +117,13 @@ async def alter_configs(
     )
 
 
+async def list_client_metrics(cluster: Cluster) -> list[str]:
+    """The names of subscriptions of client metrics (KIP-1000). Raises KafkaError, or ClientError of an old cluster."""
+    request = ListConfigResourcesRequest(resource_types=[])
+    response = await cluster.request(request, ListConfigResourcesResponse, at_most=0, verify=_check_listed)
+    return sorted(each.resource_name for each in response.config_resources)
+
+
 async def _node_for(cluster: Cluster, resource: Resource) -> Node | None:
     """A broker speaks for itself; any node does for all else."""
     if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
@@ -128,6 +137,10 @@ async def _node_for(cluster: Cluster, resource: Resource) -> Node | None:
 
 def _by_name(rows: Iterable[DescribeConfigsResourceResult]) -> list[DescribeConfigsResourceResult]:
     return sorted(rows, key=lambda row: row.name)
+
+
+def _check_listed(response: ListConfigResourcesResponse) -> None:
+    check(response.error_code)
 
 
 def _check_described(response: DescribeConfigsResponse) -> None:

@@ -1,8 +1,8 @@
 """Configuration in Kafka's property names: what keys there are, what they allow, and one node's values.
 
 - `broker`: `BrokerConfig`, one node's values, typed; `properties` reads the file.
-- `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`: the keys of Kafka;
-  `own_keys`: those that pykbroker has besides.
+- `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`, `client_metrics_keys`:
+  the keys of Kafka; `own_keys`: those that pykbroker has besides.
 - `listener_keys`: keys that are set for one listener.
 - Rules among keys: `listeners`, `roles`, `consumer_groups`.
 - `cluster_plan`: nodes, ports and properties of a cluster on this host.

@@ -53,7 +53,8 @@ class ConfigKey:
     or `throttled-replicas`.
 
     update: who may change it while the broker runs: "static" nobody, "broker" one broker, "cluster" all of them
-    together, "topic" a topic, "group" a group; "internal" keys are static and shown to nobody.
+    together, "topic" a topic, "group" a group, "client-metrics" a subscription of those; "internal" keys are static
+    and shown to nobody.
     """
 
     name: str

@@ -19,6 +19,8 @@ CONSOLE_HOSTS: Final = "console.hosts"
 """Names of the host by which browsers and scrapers call both, beside those that the node knows."""
 MOST_PARTITIONS_SHOWN: Final = "metrics.partitions.max"
 """A node with more partitions than this shows sums of topics, and no partition by itself."""
+MOST_CLIENT_SERIES: Final = "metrics.client.series.max"
+"""Of what clients push of themselves, so many series are kept and shown."""
 CONSOLE_READ_ONLY: Final = "console.read.only"
 """The console shows, and changes nothing."""
 CONSOLE_CLIENT_LISTENER: Final = "console.client.listener"
@@ -49,6 +51,7 @@ def own_keys() -> dict[str, ConfigKey]:
         ConfigKey(CONSOLE_CLIENT_LISTENER, "string", "", "", "internal"),
         ConfigKey(CHANGES_WITHOUT_LOGIN, "boolean", "false", "", "internal"),
         ConfigKey(MOST_PARTITIONS_SHOWN, "int", "10000", "0..", "internal"),
+        ConfigKey(MOST_CLIENT_SERIES, "int", "10000", "0..1000000", "internal"),
     )
     return {key.name: key for key in keys}
 

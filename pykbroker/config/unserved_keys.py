@@ -94,7 +94,6 @@ _WITHOUT_EFFECT = {
     "server.max.startup.time.ms",
     "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
-    "telemetry.max.bytes",
     "transaction.state.log.load.buffer.size",
 }
 _FAMILIES_WITHOUT_EFFECT = (

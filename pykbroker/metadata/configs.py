@@ -1,7 +1,7 @@
 """Changing configurations one key at a time (KIP-339): Kafka's `ConfigurationControlManager` and the checks that its
 broker makes before (`DynamicBrokerConfig`).
 
-Resources are topics, groups, one broker, and "" for all brokers.
+Resources are topics, groups, subscriptions of client metrics, one broker, and "" for all brokers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pykbroker.config import (
     topic_keys,
 )
 from pykbroker.config.broker_keys import OF_A_LISTENER_OF_ALL_BROKERS
+from pykbroker.config.client_metrics_keys import RefusedSubscription, check_client_metrics
 from pykbroker.config.connection_limits import OVERRIDES, check_listener_limits, parse_overrides
 from pykbroker.config.group_keys import broker_keys_of_groups
 from pykbroker.config.listener_keys import tails
@@ -39,7 +40,7 @@ from pykbroker.protocol.schema import Message
 
 from . import min_isr
 from .controller_state import ControllerState
-from .image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from .image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from .topic_names import invalid_reason
 
 SET: Final = 0
@@ -48,6 +49,8 @@ APPEND: Final = 2
 SUBTRACT: Final = 3
 STEPS_PER_RESOURCE: Final = 4
 """Of work (`long_work`), besides one for each key."""
+_STEPS_OF_PATTERNS: Final = 500
+"""Of a subscription of client metrics, whose patterns are compiled to be checked."""
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 SSL_STORES: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 """The keys of stores, which may be replaced while a node runs."""
@@ -73,9 +76,14 @@ def incremental_alter_configs(
         except ApiError as error:
             row.error_code, row.error_message = error.code, error.message
         responses.append(row)
-        yield STEPS_PER_RESOURCE + len(resource.configs)
+        yield _steps(resource)
     records = [] if request.validate_only else min_isr.with_cleared_elr(state, records)
     return records, IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _steps(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> int:
+    steps = STEPS_PER_RESOURCE + len(resource.configs)
+    return steps if resource.resource_type != CLIENT_METRICS_RESOURCE else steps + _STEPS_OF_PATTERNS
 
 
 def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> list[ConfigRecord]:
@@ -85,6 +93,8 @@ def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlter
             return _alter_topic(state, resource)
         case 4:
             return _alter_broker(state, resource)
+        case 16:
+            return _alter_client_metrics(state, resource)
         case 32:
             return _alter_group(state, resource)
         case other:
@@ -160,6 +170,24 @@ def _alter_group(
     except ConfigurationError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
     return _records(GROUP_RESOURCE, name, current, changes)
+
+
+def _alter_client_metrics(
+    state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource
+) -> list[ConfigRecord]:
+    """The keys are no lists for APPEND and SUBTRACT, as in Kafka, which does not know their types there."""
+    name = resource.resource_name
+    if name == "":
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    current = state.image.client_metrics_config(name)
+    changes = changed_keys(resource, {}, current, {})
+    try:
+        check_client_metrics(_changed(current, changes))
+    except RefusedSubscription as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    except ConfigurationError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return _records(CLIENT_METRICS_RESOURCE, name, current, changes)
 
 
 def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, cluster_wide: bool) -> None:

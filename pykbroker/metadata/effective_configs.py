@@ -21,6 +21,7 @@ from pykbroker.config import (
     topic_keys,
 )
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
+from pykbroker.config.client_metrics_keys import client_metrics_keys
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
 from pykbroker.protocol.config_source import ConfigSource
@@ -124,6 +125,18 @@ def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
     defaults = [_group_default(layers, key) for _, key in sorted(group_keys().items())]
     return [
         _overridden(each, overrides, ConfigSource.GROUP_CONFIG) if each.key.name in overrides else each
+        for each in defaults
+    ]
+
+
+def client_metrics_configs(overrides: Mapping[str, str]) -> list[EffectiveConfig]:
+    """All keys of a subscription of client metrics, by name. A default has no synonyms, as in Kafka."""
+    defaults = [
+        EffectiveConfig(key, key.default, ConfigSource.DEFAULT_CONFIG, ())
+        for _, key in sorted(client_metrics_keys().items())
+    ]
+    return [
+        _overridden(each, overrides, ConfigSource.CLIENT_METRICS_CONFIG) if each.key.name in overrides else each
         for each in defaults
     ]
 

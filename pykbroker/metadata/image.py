@@ -239,6 +239,10 @@ class MetadataImage:
         """The group's own configuration, without the broker's defaults."""
         return self._configs.get((GROUP_RESOURCE, group_id), _NO_CONFIGS)
 
+    def client_metrics_config(self, name: str) -> Mapping[str, str]:
+        """The configuration of a subscription of client metrics, without the defaults (KIP-714)."""
+        return self._configs.get((CLIENT_METRICS_RESOURCE, name), _NO_CONFIGS)
+
     def broker_config(self, broker_id: int) -> dict[str, str]:
         """Return what was set at run time for one broker, over what was set for all of them."""
         default = self._configs.get((BROKER_RESOURCE, ""), _NO_CONFIGS)

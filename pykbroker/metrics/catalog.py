@@ -268,6 +268,39 @@ def _of_cluster() -> list[Metric]:
     ]
 
 
+def _of_telemetry() -> list[Metric]:
+    mbean, name = "kafka.server:type=client-metrics,name={}", "kafka_server_client_metrics_{}"
+    return [
+        _gauge(name.format("instance_count"), (), mbean.format("instance-count"), "Clients that may push, remembered"),
+        _counter(
+            name.format("unknown_subscription_request"),
+            (),
+            mbean.format("unknown-subscription-request-count"),
+            "Pushes for subscriptions that have changed",
+        ),
+        _counter(
+            name.format("throttle"),
+            (),
+            mbean.format("throttle-count,client_instance_id=…"),
+            "Requests that came before their time, of all clients",
+        ),
+        _summary(
+            name.format("plugin_export"),
+            (),
+            mbean.format("plugin-export-count,client_instance_id=…"),
+            "Pushes that were read, of all clients, with the time that it took, in ms",
+        ),
+        _counter(
+            name.format("plugin_error"),
+            (),
+            mbean.format("plugin-error-count,client_instance_id=…"),
+            "Pushes that could not be read, of all clients",
+        ),
+        _gauge("pykbroker_client_series", (), "", "Series that clients have pushed and that are shown"),
+        _counter("pykbroker_client_series_left_out", (), "", "Series of pushes for which there was no room"),
+    ]
+
+
 def _of_process() -> list[Metric]:
     memory = ("purpose", "listeners")
     return [
@@ -299,6 +332,7 @@ METRICS: Final = {
         *_of_groups(),
         *_of_network(),
         *_of_cluster(),
+        *_of_telemetry(),
         *_of_process(),
     )
 }

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pykbroker.metric_labels import label
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server.runtime.turns import Turn
 
-from .readings import Readings, label
+from .readings import Readings
 
 if TYPE_CHECKING:
     from pykbroker.groups.shard import GroupShard

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pykbroker.server.runtime.histogram import Histogram
 
 from .catalog import METRICS, Kind, Metric
 
-_LONGEST_LABEL = 200
+if TYPE_CHECKING:
+    from pykbroker.telemetry.pushed_metrics import ClientSeries
 
 Labels = tuple[str, ...]
 
@@ -20,6 +22,8 @@ class Readings:
         self.values: dict[str, list[tuple[Labels, float]]] = {}
         self.summaries: dict[str, list[tuple[Labels, int, float]]] = {}
         self.histograms: dict[str, list[tuple[Labels, Histogram]]] = {}
+        self.clients: Sequence[ClientSeries] = ()
+        """The series that clients have pushed; nobody changes them any more."""
 
     def add(self, name: str, value: float, *labels: str) -> None:
         self.of(name).append((labels, value))
@@ -44,16 +48,3 @@ class Readings:
 
 def _metric(name: str) -> Metric:
     return METRICS[name]
-
-
-def label(text: str) -> str:
-    """Return a name from outside as a label: one line of bounded length, and still one of its own.
-
-    Topics' names come through as they are; ids of groups may be anything.
-    """
-    if text.isprintable() and len(text) <= _LONGEST_LABEL and "\\" not in text:  # which stands for what is escaped
-        return text
-    shown = text.encode("unicode_escape", "surrogatepass").decode("ascii")
-    if len(shown) <= _LONGEST_LABEL:
-        return shown
-    return f"{shown[:_LONGEST_LABEL]}…{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

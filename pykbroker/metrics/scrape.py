@@ -28,6 +28,7 @@ from .of_groups import read_groups
 from .of_partitions import read_partitions
 from .of_process import read_build, read_loop
 from .of_requests import read_connections, read_requests
+from .of_telemetry import read_telemetry
 from .readings import Readings
 
 with deferred("snappy"):  # for pushes to other servers, where it is installed: two megabytes
@@ -41,6 +42,8 @@ with deferred("snappy"):  # for pushes to other servers, where it is installed: 
         SummaryMetricFamily,
     )
     from prometheus_client.metrics_core import Metric as Family
+
+    from .client_families import client_families
 
 if TYPE_CHECKING:
     from pykbroker.server.node.node import Node
@@ -76,6 +79,7 @@ async def read_node(node: Node, monitor: LoopMonitor | None, look: RoomLook) -> 
             await read_topics(role, readings, turn, most=most)
             await read_partitions(partitions, readings, turn, most=most)
             await read_groups(role.broker, readings, turn, most=most)
+            read_telemetry(role.broker, readings)
     readings.add("pykbroker_scrape_seconds", time.perf_counter() - began_s)
     return readings
 
@@ -96,6 +100,7 @@ class _Written:
                 yield _histogram(name, histograms)
             elif summaries := readings.summaries.get(name):
                 yield _summary(name, summaries)
+        yield from client_families(self._readings.clients)
         yield from self._of_process.collect()
 
 

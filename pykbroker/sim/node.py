@@ -38,15 +38,18 @@ class SimulatedNode:
         overrides: Mapping[str, str] | None = None,
         clock: SimulatedClock | None = None,
         has_calm_threads: bool = False,
+        takes_telemetry: bool = False,
     ) -> None:
         """Make the node. name: of its machine in the network, whose links can be cut. overrides: its configuration.
 
-        has_calm_threads: its threads stand still nowhere (`SimulatedThreads`).
+        has_calm_threads: its threads stand still nowhere (`SimulatedThreads`). takes_telemetry: clients may push
+        metrics.
         """
         self._rng = rng
         self._host = network.of(name or f"machine of port {port}")
         self._tasks = SimulatedProcess()
         self._has_calm_threads = has_calm_threads
+        self._takes_telemetry = takes_telemetry
         self._running: trio.CancelScope | None = None
         self._node: Node | None = None
         self._ended = trio.Event()
@@ -90,6 +93,7 @@ class SimulatedNode:
                 clock=self.clock,
                 threads=self._threads,
                 rng=random.Random(self._rng.random()),
+                takes_telemetry=self._takes_telemetry,
             ),
         )
         self._running = trio.CancelScope()

@@ -38,6 +38,7 @@ from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRe
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from pykbroker.protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest
 from pykbroker.protocol.messages.transactions import (
@@ -81,6 +82,8 @@ WITHOUT_QUESTIONS = {
         ApiVersionsRequest(client_software_name="test", client_software_version="1"),
         SaslHandshakeRequest(mechanism="PLAIN"),
         SaslAuthenticateRequest(auth_bytes=b""),
+        GetTelemetrySubscriptionsRequest(client_instance_id=b"i" * 16),
+        PushTelemetryRequest(client_instance_id=b"i" * 16, metrics=b""),
     )
 }
 """The requests that nobody needs a right for, and that name nothing."""
@@ -278,7 +281,7 @@ def inquire(work: Callable[[Inquiry], Awaitable[None]], monkeypatch: pytest.Monk
     async def run() -> None:
         rng = random.Random(1)
         network = SimulatedNetwork(random.Random(rng.random()))
-        node = SimulatedNode(rng, network, overrides=overrides, has_calm_threads=True)
+        node = SimulatedNode(rng, network, overrides=overrides, has_calm_threads=True, takes_telemetry=True)
         async with trio.open_nursery() as nursery:
             await node.start(nursery)
             (authorizer,) = NotingAuthorizer.made

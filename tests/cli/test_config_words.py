@@ -89,3 +89,25 @@ def test_quotas_and_passwords_of_a_user_are_configs(call: Call, name: Callable[[
     assert json.loads(call(f"configs describe user {user} --json").out) == expected
     assert call(f"configs alter user {user} --delete producer_byte_rate").code == 0
     assert call(f"configs describe user {user} --json").out == "[]\n"
+
+
+def test_subscriptions_of_client_metrics_are_set_listed_and_deleted(call: Call, topic: str) -> None:
+    name = f"of-{topic}"
+    altered = call(f"configs alter client-metrics {name} --set metrics=* --set interval.ms=1000")
+    assert altered == Outcome(0, f"Completed updating config for client-metric {name}.\n", "")
+    flags = f"configs --alter --entity-type client-metrics --entity-name {name}"
+    call(f"{flags} --add-config match=[client_id=a.*,client_software_name=b] --delete-config interval.ms")
+    described = json.loads(call("configs describe client-metrics --json").out)
+    configs = next(each["configs"] for each in described if each["name"] == name)
+    assert {each["name"]: each["value"] for each in configs} == {
+        "metrics": "*",
+        "match": "client_id=a.*,client_software_name=b",
+    }
+    call(f"configs alter client-metrics {name} --delete metrics --delete match")
+    assert name not in call("configs describe client-metrics").out
+
+
+def test_a_misspelt_key_of_client_metrics_is_told_with_the_one_that_was_meant(call: Call) -> None:
+    refused = call("configs alter client-metrics one --set intervall.ms=1")
+    assert (refused.code, refused.out) == (1, "")
+    assert "did you mean interval.ms?" in refused.err

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from compat_tests.waiting import until
+from pykbroker.cli import start_web
 from pykbroker.cli.start_web import MOST_DEFAULT_LISTENERS, StartWeb
 from pykbroker.config import BrokerConfig
 from pykbroker.web.address import WebAddress
@@ -355,6 +356,24 @@ class TestDefaultListener:
         assert web.url is None
         web.node_serves(None)  # type: ignore[arg-type]  # the line alone is wanted
         assert "pip install 'pykbroker[console,metrics]'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("properties", "missing", "expected"),
+    [
+        ({"console.listener": "", "metrics.listener": "127.0.0.1:0"}, "", True),
+        ({"console.listener": "127.0.0.1:0"}, "", True),
+        ({"console.listener": ""}, "", False),
+        ({"console.listener": "127.0.0.1:0"}, "opentelemetry.proto", False),
+    ],
+)
+def test_clients_are_asked_for_metrics_where_a_page_shows_them_and_they_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, properties: dict[str, str], missing: str, expected: bool
+) -> None:
+    monkeypatch.setattr(start_web, "_is_there", lambda name: name != missing)
+    web = StartWeb(BrokerConfig(properties))
+    web.close()
+    assert web.shows_telemetry is expected
 
 
 def test_an_empty_value_closes_the_listener(place: Place) -> None:  # noqa: F811

@@ -39,7 +39,7 @@ from pykbroker.server.network.handlers import CloseConnection
 from pykbroker.state_machine import Result
 from tests.metadata.admin import Admin
 from tests.metadata.cluster import CLUSTER_ID, Cluster, one_node
-from tests.metadata.test_configs import BROKER, SET, TOPIC, resource
+from tests.metadata.test_configs import BROKER, SESSION, SET, TOPIC, resource
 from tests.metadata.test_topics import creatable, create, grow
 
 NOT_ASKED = -(1 << 31)
@@ -379,6 +379,11 @@ def test_list_config_resources() -> None:
     assert listed(16, 32) == []
     assert node.ask(ListConfigResourcesRequest(resource_types=[99]), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert node.ask(ListConfigResourcesRequest(), 0).config_resources == []
+    node.ask(IncrementalAlterConfigsRequest(resources=[resource(16, "all", ("metrics", SET, "*"))]), 1)
+    node.ask(IncrementalAlterConfigsRequest(resources=[resource(32, "g", (SESSION, SET, "46000"))]), 1)
+    assert listed(16, 32) == [(16, "all"), (32, "g")]
+    assert listed(32) == [(32, "g")]
+    assert [each.resource_name for each in node.ask(ListConfigResourcesRequest(), 0).config_resources] == ["all"]
 
 
 # Producer ids, reassignments.

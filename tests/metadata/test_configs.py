@@ -107,7 +107,7 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
         "These security configs can be dynamically updated only per",
     ),
     (3, "x", ("x", SET, "x"), 42, "Unknown resource type 3"),
-    (16, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 16"),
+    (64, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 64"),
 ]
 
 

@@ -16,9 +16,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from compat_tests.waiting import until
 from pykbroker.cli.main import main
 from pykbroker.metadata.image import BROKER_RESOURCE
+from pykbroker.metric_labels import label
 from pykbroker.metrics import scrape as scrapes
 from pykbroker.metrics.catalog import METRICS, Kind
-from pykbroker.metrics.readings import Readings, label
+from pykbroker.metrics.readings import Readings
 from pykbroker.metrics.scrape import Scrapes
 from pykbroker.server.runtime.histogram import BOUNDS_MS, Histogram
 from pykbroker.testing import Broker, Cluster
@@ -285,7 +286,7 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
         for labels in scraped.of(name + suffix):
             assert set(labels) == set(metric.labels), name
     assert {"process_resident_memory_bytes", "python_info", "process_cpu_seconds"} <= scraped.families.keys()
-    # Those that need a loop that is watched, a full directory of partitions, or requests that wait.
+    # Those that need a loop that is watched, a full directory of partitions, requests that wait, or clients that push.
     missing = METRICS.keys() - own.keys()
     assert missing <= {
         "pykbroker_loop_delay_ms",
@@ -297,6 +298,7 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
         f"{OF_REQUESTS}requestqueuetimems",
         f"{OF_REQUESTS}responsequeuetimems",
         f"{OF_REQUESTS}throttletimems",
+        *(name for name in METRICS if name.startswith(("kafka_server_client_metrics_", "pykbroker_client_series"))),
     }
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from ..listener_keys import is_of_a_listener, key_of_listener
 from ..unserved_keys import is_of_the_file_alone, is_without_effect, protects
 
-Kind = Literal["topic", "broker", "group"]
+Kind = Literal["topic", "broker", "group", "client-metrics"]
 
 WITHOUT_EFFECT = "Kafka acts on this key; in pykbroker it has no effect."
 OF_THE_FILE_ALONE = "A change at run time has no effect in pykbroker; the properties file counts."
@@ -37,13 +37,15 @@ def text_of(name: str, kind: Kind = "broker") -> str | None:
 
 @cache
 def _texts(kind: Kind) -> dict[str, str]:
-    from .topics import GROUPS, TOPICS
+    from .topics import CLIENT_METRICS, GROUPS, TOPICS
 
     match kind:
         case "topic":
             return TOPICS
         case "group":
             return GROUPS
+        case "client-metrics":
+            return CLIENT_METRICS
     from .clients import CLIENTS
     from .logs import LOGS
     from .nodes import NODES

@@ -55,4 +55,5 @@ CLIENTS: Final = {
     "transaction.state.log.segment.bytes": "The size at which __transaction_state begins another segment.",
     "transaction.two.phase.commit.enable": "Whether producers may keep transactions open without a timeout (KIP-939).",
     "transactional.id.expiration.ms": "How long a transactional id that is not used is remembered.",
+    "telemetry.max.bytes": "The largest push of a client's metrics, as it comes and when it is unpacked.",
 }

@@ -1,4 +1,4 @@
-"""The keys of one topic and of one group, one sentence each."""
+"""The keys of one topic, one group and one subscription of client metrics, one sentence each."""
 
 from __future__ import annotations
 
@@ -45,4 +45,10 @@ GROUPS: Final = {
     "consumer.session.timeout.ms": "After so long without a heartbeat a member of the group is gone.",
     "consumer.heartbeat.interval.ms": "How often a member of the group sends a heartbeat.",
     "consumer.assignment.interval.ms": "How often the assignment of the group may change.",
+}
+
+CLIENT_METRICS: Final = {
+    "interval.ms": "How often clients push their metrics.",
+    "match": "Which clients push: a list of NAME=PATTERN, all of which must match; empty stands for every client.",
+    "metrics": "What they push: prefixes of metrics' names; * stands for all.",
 }

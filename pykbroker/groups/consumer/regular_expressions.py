@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Final, Protocol, TypeAlias
 
+from pykbroker.linear_expressions import full_match
+
 from ..common.context import Step
 from ..common.topics import TopicsView
 from .consumer_group import ConsumerGroup
@@ -151,20 +153,5 @@ def matching_topics(expression: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def _predicate(expression: str) -> Callable[[str], bool]:
-    """Tell whether a name matches. Raises ValueError where the expression is not valid.
-
-    The library is imported when the first expression comes. It caches what it compiled last.
-    """
-    import re2
-
-    if len(expression) > LONGEST:
-        raise ValueError(f"it has more than {LONGEST} characters")
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = MOST_PROGRAM_BYTES
-    try:
-        compiled = re2.compile(expression, options)
-    except re2.error as error:
-        raise ValueError(error.args[0].decode(errors="replace")) from None
-    return lambda name: compiled.fullmatch(name.encode()) is not None
+    """Tell whether a name matches. Raises ValueError where the expression is not valid."""
+    return full_match(expression, longest=LONGEST, most_program_bytes=MOST_PROGRAM_BYTES)

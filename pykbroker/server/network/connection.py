@@ -245,6 +245,8 @@ class Connection:
             self.state.asked_again = None
             if self.state.when_closed is not None:
                 self.state.when_closed()
+            if self.state.telemetry_ends is not None:
+                self.state.telemetry_ends()
 
     def finish(self) -> None:
         """Close as soon as no request is in hand."""

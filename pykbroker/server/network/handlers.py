@@ -6,7 +6,7 @@ a `RequestContext[NodeT]`. What a node is, nobody here knows; the tables of a no
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
 
@@ -76,6 +76,8 @@ class ConnectionState:
     client_software_version: str = "unknown"
     when_closed: Callable[[], None] | None = None
     """Is called once, when the connection has ended for whatever reason."""
+    telemetry_ends: Callable[[], None] | None = None
+    """Is called then as well, where the client has asked for subscriptions of metrics (KIP-714)."""
     when_unpacked: Callable[[], None] | None = None
     """Is called where a large frame is released before its request is answered."""
     has_left: bool = False
@@ -247,6 +249,12 @@ class HandlerTable(Generic[NodeT]):
             low, high = max(offered.low, handler.min_version), min(offered.high, handler.max_version)
             if low <= high:
                 table.by_api_key[api_key] = replace(handler, min_version=low, max_version=high)
+        return table
+
+    def without(self, api_keys: Collection[int]) -> HandlerTable[NodeT]:
+        """A table with the other handlers."""
+        table = HandlerTable(self._kind, self._guard, self._offer)
+        table.by_api_key = {key: each for key, each in self.by_api_key.items() if key not in api_keys}
         return table
 
     def handles(

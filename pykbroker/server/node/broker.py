@@ -37,6 +37,7 @@ from .node_transactions import NodeTransactions
 
 if TYPE_CHECKING:
     from .node_sasl import NodeSasl
+    from .node_telemetry import NodeTelemetry
     from .node_tls import NodeTls
 
 
@@ -83,6 +84,8 @@ class Broker(ClusterNode):
     """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""
     fetch_sightings: FetchSightings | None = None
     """None where nobody asks why a consumer gets nothing."""
+    telemetry: NodeTelemetry | None = None
+    """None where nobody shows what clients push."""
     fetch_waits: FetchWaits = field(default_factory=FetchWaits)
     replica_turns: LongRequests = field(default_factory=LongRequests)
     """Other brokers' fetches have turns of their own: replication does not queue behind long requests of clients."""

@@ -32,4 +32,6 @@ class BrokerRole:
             nursery.start_soon(self.directory_assignments.run)
             nursery.start_soon(broker.auto_topic_creation.run)
             await nursery.start(broker.log_moves.run)
+            if broker.telemetry is not None:
+                nursery.start_soon(broker.telemetry.run)
             task_status.started()

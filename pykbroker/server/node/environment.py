@@ -29,7 +29,8 @@ class Environment:
     where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
     when_stopping: is called when a clean shutdown begins. time: for what the node is ahead of the clock. notes_fetches:
     consumers' fetches are noted, for who asks why one of them gets nothing. flush_threads: where the
-    metadata log is flushed; None for `threads`.
+    metadata log is flushed; None for `threads`. takes_telemetry: clients are asked for metrics (KIP-714), and somebody
+    shows them.
     """
 
     disk: Disk
@@ -46,6 +47,7 @@ class Environment:
     time: TimeScopes = BY_THE_CLOCK
     notes_fetches: bool = False
     flush_threads: Threads | None = None
+    takes_telemetry: bool = False
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

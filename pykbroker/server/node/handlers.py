@@ -9,6 +9,9 @@ on controllers' listeners therefore takes a `RequestContext[ClusterNode]`, and t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
+
+from pykbroker.protocol.api_keys import ApiKey
 
 from ..network.handlers import MOST_ENTRIES, HandlerFunction, HandlerTable, RequestT
 from ..network.needs import Needs
@@ -23,6 +26,9 @@ class Handlers:
         self.broker: HandlerTable[Broker] = HandlerTable("broker", guarded_on_brokers)
         self.controller: HandlerTable[ClusterNode] = HandlerTable("controller", guarded_on_controllers)
 
+
+TELEMETRY_APIS: Final = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
+"""Those of a broker that takes telemetry, and of no other."""
 
 HANDLERS = Handlers()
 """The import of `pykbroker.api` fills these tables; they are constant from then on."""

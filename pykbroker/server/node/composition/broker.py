@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 
@@ -20,6 +22,9 @@ from ..node_storage import NodeStorage
 from ..unserved_settings import UnservedSettings
 from .replicas import node_replication, replica_manager
 from .transactions import node_transactions
+
+if TYPE_CHECKING:
+    from ..node_telemetry import NodeTelemetry
 
 
 def broker_role(
@@ -112,10 +117,21 @@ def _broker(
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
         replica_selector=replica_selector(config, lambda: node.image),
+        telemetry=_telemetry(node, environment),
         fetch_sightings=FetchSightings() if environment.notes_fetches else None,
         authorizer=node.authorizer,
         sasl=node.sasl,
     )
+
+
+def _telemetry(node: ClusterNode, environment: Environment) -> NodeTelemetry | None:
+    if not environment.takes_telemetry:
+        return None
+    from ..node_telemetry import NodeTelemetry
+
+    telemetry = NodeTelemetry(node.config, environment.fork_rng(), clock=node.clock, threads=node.threads)
+    node.metadata.subscribe(telemetry.clients.subscriptions.apply)
+    return telemetry
 
 
 def _identity(

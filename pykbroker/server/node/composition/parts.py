@@ -35,7 +35,7 @@ from ..broker_role import BrokerRole
 from ..client_quotas import quota_windows
 from ..controller_registration import ControllerRegistrar
 from ..environment import Environment
-from ..handlers import Handlers
+from ..handlers import TELEMETRY_APIS, Handlers
 from ..node_storage import NodeStorage
 from ..token_keys import TokenKeys
 from .broker import broker_role
@@ -107,12 +107,13 @@ def compose(
     # Two pools: clients must not take a controller's memory.
     controller_listeners = listening.listeners(listeners.controller, node, handlers.controller, of_controllers)
     client_listeners: list[Listener] = []
+    for_brokers = handlers.broker if environment.takes_telemetry else handlers.broker.without(TELEMETRY_APIS)
     seeking = SeekingClients(environment.clock)
     if role is not None:
         client_listeners = listening.listeners(
             listeners.client,
             role.broker,
-            handlers.broker,
+            for_brokers,
             of_clients,
             _ForClients(
                 Throttling(node.client_quotas, environment.clock),
