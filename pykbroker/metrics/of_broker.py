@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykbroker.metric_labels import label
 from pykbroker.replication.traffic import TopicTraffic
 from pykbroker.server.runtime.turns import Turn, portions
 from pykbroker.web.room import RoomLook, log_directories
 
-from .readings import Readings, label
+from .readings import Readings
 
 if TYPE_CHECKING:
     from pykbroker.replication.partition import Partition
