@@ -15,6 +15,8 @@
 # make spark    a gigabyte of real text through the pipeline of Spark and back; leaves spark-audit.html
 # make reference  the pages of the documentation that are made of the code, where they are stale
 # make site     the documentation as a site, in build/site
+# make dist     a wheel, a source distribution and a list of what comes with them (SBOM), in dist/
+# make release-check PYTHONS="/path/to/python3.14 …"   their tests on each Python that is there
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
 
@@ -24,7 +26,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	hostile kafka-tests examples screenshots spark reference site bench clean system-packages
+	hostile kafka-tests examples screenshots spark reference site dist release-check bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -128,6 +130,36 @@ reference: $(VENV)/.all-installed
 site: $(VENV)/.docs-installed
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site
 
+# The same commit gives the same bytes: times are the commit's, or those of the source distribution that this tree was.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y pyproject.toml)
+export SOURCE_DATE_EPOCH
+# What the SBOM counts beside the core, as the container image has it
+SBOM_EXTRAS ?= console,metrics,tls
+dist: $(VENV)/.release-installed
+	rm -rf dist build/sdist build/clean
+	mkdir -p dist build/sdist
+	$(BIN)/python -m build --sdist --outdir build
+	tar -xzf build/pykbroker-*.tar.gz -C build/sdist && rm build/pykbroker-*.tar.gz
+	name=$$(ls build/sdist) && tar --format=gnu --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner \
+		--mode=u=rwX,go=rX -C build/sdist -c $$name | gzip -9n > dist/$$name.tar.gz
+	$(BIN)/python -m build --wheel --outdir dist build/sdist/*
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv --without-pip build/clean
+	$(BIN)/pip --python build/clean/bin/python install --quiet "$$(echo dist/*.whl)[$(SBOM_EXTRAS)]"
+	build/clean/bin/pykbroker --version
+	build/clean/bin/python -c 'from pykbroker import __version__ as each; \
+		print("[project]\nname = \"pykbroker\"\nversion = \"%s\"" % each)' > build/clean/pyproject.toml
+	$(BIN)/cyclonedx-py environment --pyproject build/clean/pyproject.toml --output-reproducible \
+		--output-file dist/$$(ls build/sdist).cdx.json build/clean
+
+# Each Python from 3.11 to 3.14 that is on the path or among PYTHONS; one that is missing is named.
+release-check: dist
+	rm -rf build/release-check
+	mkdir -p build/release-check
+	tar -xzf dist/*.tar.gz -C build/release-check --strip-components 1
+	$(BIN)/tox run --conf build/release-check/pyproject.toml --installpkg dist/*.whl $(addprefix --discover ,$(PYTHONS)) \
+		$(if $(RELEASE_ARGS),-- $(RELEASE_ARGS))
+
 bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
@@ -145,7 +177,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e ".[console,metrics]"
+	$(BIN)/pip install --quiet -e ".[console,metrics,tls]"
 	@touch $@
 
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
@@ -154,6 +186,10 @@ $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.docs-installed: $(VENV)/.all-installed
 	$(BIN)/pip install --quiet -e ".[docs]"
+	@touch $@
+
+$(VENV)/.release-installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e ".[release]"
 	@touch $@
 
 $(VENV)/.mutations-installed: $(VENV)/.all-installed

@@ -9,14 +9,19 @@ import gc
 import importlib.util
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+# Behind all else: an installed pykbroker comes before the tree (compat_tests/installed.py).
+sys.path.append(str(Path(__file__).parent))
+
 from compat_tests.apache_kafka import JavaMissing, find_java, why_there_is_no_kafka
 from compat_tests.chaos.network import why_there_are_no_namespaces
+from compat_tests.installed import prefer_what_is_installed
 from compat_tests.kafkas_own_tests.harness import why_there_is_no_harness
 from compat_tests.strace import why_nothing_can_be_traced
 from compat_tests.volumes import why_nothing_can_be_mounted
@@ -87,6 +92,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
 
 
 def pytest_configure() -> None:
+    prefer_what_is_installed()
     use_short_lived_jvms()
 
 

@@ -14,6 +14,8 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
+from .installed import PYTHONPATH
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 NAMES = ("python-confluent", "python-faststream")
@@ -50,7 +52,7 @@ class PythonEnvironment:
         return subprocess.Popen(
             [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", suite],
             cwd=EXAMPLES / name,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | dict(variables),
+            env=os.environ | {"PYTHONPATH": PYTHONPATH} | dict(variables),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

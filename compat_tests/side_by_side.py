@@ -56,7 +56,7 @@ GROUPS = {
     "spark_compat/test_replay": REPLAYS,
     "spark_compat/": "spark",
     "tests/protocol/test_schema_parity.py": "schemas",
-    "tests/test_packaging.py": "packages",
+    "tests/packaging/": "packages",
 }
 """By the beginning of the node id; the first that fits."""
 

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from .apache_kafka.broker import ApacheKafka
+from .installed import PYTHONPATH
 from .python_examples import AFTER, BEFORE, CONTAINER_PROPERTIES, PythonEnvironment
 from .waiting import until
 
@@ -69,7 +70,7 @@ class Project:
         self._mark = uuid.uuid4().hex
         variables = {
             "PYKBROKER": str(command),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": PYTHONPATH,
             "TMPDIR": str(self.temporary),
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.temporary}",
             _MARK: self._mark,

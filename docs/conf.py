@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as version_of
 from pathlib import Path
 
 from docutils import nodes
@@ -10,12 +9,13 @@ from pygments.lexers.shell import BashLexer
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
+import pykbroker
 import pykbroker.testing
 
 DOCS = Path(__file__).parent
 
 project = "pykbroker"
-version = release = version_of("pykbroker")
+version = release = pykbroker.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
 source_suffix = {".md": "markdown"}

@@ -31,6 +31,7 @@ MODULE = ROOT / "compat_tests" / "test_topics.py"
 
 
 def test_nothing_that_is_recorded_of_apache_kafka_is_stale() -> None:
+    pytest.importorskip("numpy", reason="tests of Spark are collected, too: needs pykbroker[spark]")
     command = [sys.executable, "-m", "pytest", "--record", "--collect-only", "-q", "-p", "no:cacheprovider"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYKBROKER_TEST_")}
     done = subprocess.run(

@@ -16,6 +16,7 @@ import pytest
 
 from compat_tests.apache_kafka import find_java
 from compat_tests.apache_kafka.jars import cache_directory
+from compat_tests.installed import PYTHONPATH
 
 from .blocks import BadPage, Block, blocks_of
 from .page_script import PRELUDE, differs, script_of, write_programs
@@ -47,7 +48,7 @@ def run_page(page: Path, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "OUTPUTS": str(outputs),
         **spark,
     }

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import click
 
+from pykbroker import __version__
+
 from .command import ClientCommand, CommandFailed
 from .examples import examples
 
@@ -34,9 +36,7 @@ def command(context: click.Context, arguments: tuple[str, ...]) -> None:
         click.echo("\n".join(TOOLS))
         return
     if flags == ["--version"]:
-        from importlib.metadata import version
-
-        click.echo(f"pykbroker {version('pykbroker')}")
+        click.echo(f"pykbroker {__version__}")
         return
     try:
         name, *told = command_of(tool, flags)

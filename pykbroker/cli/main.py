@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import click
 
+from pykbroker import __version__
+
 from .lazy_group import LazyGroup
 
 _COMMANDS = {
@@ -90,6 +92,6 @@ def _ends_in_silence() -> Iterator[None]:
     summaries=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="pykbroker")
+@click.version_option(__version__)
 def main() -> None:
     """A broker that speaks Apache Kafka's protocol, and the commands around it."""

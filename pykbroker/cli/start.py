@@ -139,12 +139,14 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
     """Return what the flags ask for. Raises CommandFailed."""
     from pykbroker.config import ConfigurationError
     from pykbroker.config.development import DEVELOPMENT
+    from pykbroker.security.packages import CERTIFICATES, need
 
     from .start_config import checked_sasl, key_values, load_config
 
     try:
         secure = None
         if flags.secure_dir is not None:
+            need(CERTIFICATES, "--secure")
             from .secure.directory import open_directory
 
             secure = open_directory(flags.secure_dir)

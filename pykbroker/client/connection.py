@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar, TypeVarTuple, Unpack, runtime_checkable
 
 import trio
 
+from pykbroker import __version__
 from pykbroker.protocol import framing
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
@@ -43,7 +44,6 @@ _RECEIVE_BYTES = 256 * 1024
 _LIFETIME_USED = 0.85
 """Of a session, as Kafka's clients begin to authenticate again behind 85 to 95 percent of it."""
 _SOFTWARE_NAME = "pykbroker"
-_SOFTWARE_VERSION = "0.1.0"
 
 
 @runtime_checkable
@@ -122,7 +122,7 @@ class Connection:
     async def _ask_versions(self, version: int) -> ApiVersionsResponse:
         request = ApiVersionsRequest(
             client_software_name=_SOFTWARE_NAME if version >= 3 else "",
-            client_software_version=_SOFTWARE_VERSION if version >= 3 else "",
+            client_software_version=__version__ if version >= 3 else "",
         )
         frame = await self._exchange(request, version, self._request_timeout_ms)
         refused = frame[4:6] == _UNSUPPORTED_VERSION

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
+
+from pykbroker import __version__
 
 from .control import Control
 
@@ -14,7 +15,7 @@ from .control import Control
 async def describe(control: Control, arguments: Mapping[str, Any]) -> dict[str, Any]:
     ready = control.ready
     return {
-        "program": f"pykbroker {version('pykbroker')}",
+        "program": f"pykbroker {__version__}",
         "process": os.getpid(),
         "node": None
         if ready is None

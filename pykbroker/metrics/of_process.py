@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
+
+from pykbroker import __version__
 
 from .readings import Readings
 
@@ -23,11 +24,4 @@ def read_loop(monitor: LoopMonitor, readings: Readings) -> None:
 
 
 def read_build(node: ClusterNode, readings: Readings) -> None:
-    readings.add("pykbroker_build_info", 1, _version(), str(node.node_id), node.cluster_id)
-
-
-def _version() -> str:
-    try:
-        return version("pykbroker")
-    except PackageNotFoundError:  # run from its source
-        return "unknown"
+    readings.add("pykbroker_build_info", 1, __version__, str(node.node_id), node.cluster_id)

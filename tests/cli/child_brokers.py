@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from compat_tests.installed import PYTHONPATH
 from compat_tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +41,7 @@ class Place:
         self.port_file = directory / "port"
         self.log = directory / "log"
         self._mark = uuid.uuid4().hex
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary), _MARK: self._mark}
+        self.environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "TMPDIR": str(self.temporary), _MARK: self._mark}
 
     def start(self, *flags: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
         with self.log.open("ab") as log:

@@ -15,6 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from compat_tests.installed import PYTHONPATH
 from pykbroker.cli.main import main
 from tests.cli.conftest import ROOT, Outcome
 
@@ -165,7 +166,7 @@ def test_bash_completes_commands_words_and_options(program: Path, line: str, com
         f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
         '_pykbroker_completion pykbroker; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    environment = os.environ | {"PATH": f"{program}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PATH": f"{program}:{os.environ['PATH']}", "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(["bash", "--norc", "-c", script], env=environment, capture_output=True, check=True, text=True)
     assert done.stdout.split() == completed
     assert "-F _pykbroker_completion pykbroker" in done.stderr

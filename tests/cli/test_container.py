@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.installed import PYTHONPATH
 from compat_tests.ports import take_ports
 
-from .child_brokers import READY, ROOT, TIMEOUT_S
+from .child_brokers import READY, TIMEOUT_S
 
 PYKBROKER = [sys.executable, "-m", "pykbroker"]
 
 
 def run(directory: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: text for name, text in os.environ.items() if not name.startswith("KAFKA_")}
-    environment |= {"PYTHONPATH": str(ROOT), **variables}
+    environment |= {"PYTHONPATH": PYTHONPATH, **variables}
     return subprocess.run(
         [*PYKBROKER, *command], cwd=directory, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -38,7 +39,7 @@ def test_a_node_starts_from_variables_and_ends_by_sigterm(tmp_path: Path) -> Non
     ]
     command = [*PYKBROKER, "container", *variables, "--port-file", "port"]
     with subprocess.Popen(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stdout=-1, stderr=-1
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PYTHONPATH}, text=True, stdout=-1, stderr=-1
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.installed import PYTHONPATH
 from pykbroker.cli.next_steps import next_steps
 from pykbroker.cli.secure.directory import SecureDirectory
 from pykbroker.cli.start_node import Start
@@ -21,7 +22,7 @@ from pykbroker.security.sasl.process_options import NO_OPTIONS
 from pykbroker.server.node.bound_listeners import BoundListener
 from pykbroker.server.node.node import NodeReady
 
-from .test_start import READY, ROOT, TIMEOUT_S
+from .test_start import READY, TIMEOUT_S
 
 CONFIG = BrokerConfig({})
 START = Start(CONFIG, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
@@ -79,7 +80,7 @@ def test_only_a_terminal_is_told_and_the_line_for_programs_stays(tmp_path: Path,
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "pykbroker", "start", "--ephemeral", "--port", "0"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, "TMPDIR": str(tmp_path)},
         stdout=theirs if "stdout" in terminals else subprocess.PIPE,
         stderr=theirs if "stderr" in terminals else subprocess.PIPE,
     )

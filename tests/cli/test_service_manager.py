@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.installed import PYTHONPATH
 from pykbroker.cli.service_manager import tell_service_manager
 
-from .child_brokers import ROOT, START, TIMEOUT_S
+from .child_brokers import START, TIMEOUT_S
 
 
 def test_a_node_that_serves_tells_the_service_manager(tmp_path: Path) -> None:
@@ -20,7 +21,7 @@ def test_a_node_that_serves_tells_the_service_manager(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
         manager.settimeout(TIMEOUT_S)
-        environment = {"PYTHONPATH": str(ROOT), "NOTIFY_SOCKET": address}
+        environment = {"PYTHONPATH": PYTHONPATH, "NOTIFY_SOCKET": address}
         with subprocess.Popen([*START, "--port-file", "port"], cwd=tmp_path, env=environment, stderr=-3) as process:
             try:
                 assert manager.recv(100) == b"READY=1"

@@ -20,6 +20,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.installed import PYTHONPATH
 from compat_tests.ports import take_ports
 from compat_tests.waiting import until
 from pykbroker.protocol.framing import encode_request
@@ -58,7 +59,7 @@ def run_process(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "pykbroker", *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

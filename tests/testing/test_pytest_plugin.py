@@ -12,6 +12,7 @@ from textwrap import dedent
 
 import pytest
 
+from compat_tests.installed import PYTHONPATH
 from pykbroker.testing import Broker, read_journal
 
 RunPytest = Callable[..., subprocess.CompletedProcess[str]]
@@ -42,7 +43,7 @@ def run_pytest(tmp_path: Path) -> RunPytest:
         for name, content in {"pytest.ini": "[pytest]\n", **(files or {}), "test_it.py": text}.items():
             (tmp_path / name).write_text(dedent(content))
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"
+        environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{PYTHONPATH}"
         command = [
             sys.executable,
             "-m",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ..packages import CERTIFICATES, need
 from ..secret_files import UnreadableFile, read_file
 from . import jks, pem, pkcs12
 from .jks import read_jks
@@ -24,6 +25,7 @@ _JCEKS = bytes.fromhex("cececece")
 def key_store(settings: TlsSettings) -> StoreContents | None:
     """Return what is in the key store; None where no key store is given. Raises ConfigurationError."""
     if settings.keystore_key is not None and settings.keystore_certificate_chain is not None:
+        need(CERTIFICATES, settings.name_of("ssl.keystore.key"))
         refusal = not_loaded(None, "PEM")
         with _named(settings, "ssl.keystore.key", refusal):
             key = pem.read_key(settings.keystore_key)
@@ -32,6 +34,7 @@ def key_store(settings: TlsSettings) -> StoreContents | None:
     location, kind = settings.keystore_location, settings.keystore_type
     if location is None:
         return None
+    need(CERTIFICATES, settings.name_of("ssl.keystore.location"))
     with _named(settings, "ssl.keystore.location", not_loaded(location, kind), location):
         return _from_file(location, kind, settings.keystore_password, pem.read_key_store, is_secret=True)
 
@@ -44,6 +47,8 @@ def trust_store(settings: TlsSettings) -> StoreContents | None:
     location, kind = settings.truststore_location, settings.truststore_type
     if location is None:
         return None
+    if kind != "PEM":
+        need(CERTIFICATES, settings.name_of("ssl.truststore.location"))
     with _named(settings, "ssl.truststore.location", not_loaded(location, kind), location):
         contents = _from_file(location, kind, settings.truststore_password, pem.read_trust_store, is_secret=False)
         if not contents.anchors:

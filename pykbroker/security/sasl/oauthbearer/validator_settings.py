@@ -12,6 +12,7 @@ from typing import Final
 
 from pykbroker.config.keys import ConfigurationError, InvalidValue
 
+from ...packages import SIGNED_TOKENS, need
 from ...tls.settings import TlsSettings
 from .allowed_urls import check_allowed
 from .given_keys import GivenKeys
@@ -103,6 +104,7 @@ def _secured(given: GivenKeys, handler: str, allowed: frozenset[str] | None) -> 
         raise ConfigurationError(
             f"{JWKS_URL} is missing: {asked} asks for signed tokens, and without keys no signature can be checked"
         )
+    need(SIGNED_TOKENS, given.name(JWKS_URL))
     if allowed is not None:
         check_allowed(given.name(JWKS_URL), url.geturl(), allowed)
     for option in given.options:
