@@ -182,10 +182,12 @@ def test_a_controller_says_that_it_is_not_ready_before_the_acls_are_loaded(name:
 
 
 def test_only_what_everybody_may_ask_needs_nothing() -> None:
-    """A token is renewed and expired by its owner and its renewers, whatever the ACLs say."""
+    """Tokens are renewed and expired by owner and renewers, and clients tell of themselves, whatever the ACLs say."""
     free = {name for name, each in OF_BROKERS.items() if each.needs == NOTHING}
     of_tokens = {"RenewDelegationTokenRequest", "ExpireDelegationTokenRequest"}
-    assert free == {"ApiVersionsRequest", "SaslHandshakeRequest", "SaslAuthenticateRequest"} | of_tokens
+    of_telemetry = {"GetTelemetrySubscriptionsRequest", "PushTelemetryRequest"}
+    of_connections = {"ApiVersionsRequest", "SaslHandshakeRequest", "SaslAuthenticateRequest"}
+    assert free == of_connections | of_tokens | of_telemetry
 
 
 CONFIG = {"authorizer.class.name": STANDARD_AUTHORIZER}
