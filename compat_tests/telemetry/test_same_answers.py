@@ -60,9 +60,15 @@ def shown(answer: Any) -> dict[str, Any]:
     }
 
 
-def test_the_apis_are_offered(receiver: BrokerProcess, answers: TestAnswers) -> None:
+def test_the_apis_are_offered_while_there_is_a_subscription(
+    receiver: BrokerProcess, answers: TestAnswers, unique: Any
+) -> None:
     apis = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY, ApiKey.LIST_CONFIG_RESOURCES)
+    name = unique("subscription")
+    assert alter_subscription(receiver.address, name, metrics="*") == (0, None)
+    until(lambda: ApiKey.PUSH_TELEMETRY in advertised(receiver), "the APIs are offered")
     found = advertised(receiver)
+    alter_subscription(receiver.address, name, metrics=None)
     answers.same("versions", {key.name: found.get(key) for key in apis})
 
 

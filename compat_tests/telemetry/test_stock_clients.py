@@ -10,9 +10,11 @@ from confluent_kafka import Consumer, Producer
 
 from compat_tests.apache_kafka.tools import Tool, run_tool, tool_command
 from compat_tests.brokers import BrokerProcess
+from compat_tests.test_api_versions import advertised
 from compat_tests.topics import create_topic
 from compat_tests.waiting import DEADLINE_S, until
 from pykbroker.metrics.catalog import METRICS
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.records.compression import Compression, compress
 
 from .page import Page
@@ -35,6 +37,7 @@ def subscription(receiver: BrokerProcess, unique: Callable[[str], str], client_i
     """All metrics of the test's client, ten times a second."""
     name = unique("subscription")
     alter_subscription(receiver.address, name, metrics="*", interval_ms="100", match=f"client_id={client_id}")
+    until(lambda: ApiKey.PUSH_TELEMETRY in advertised(receiver), "clients are offered to push")
     yield name
     alter_subscription(receiver.address, name, metrics=None, interval_ms=None, match=None)
 
@@ -194,3 +197,13 @@ def test_subscriptions_stay_through_a_restart(receiver: BrokerProcess, subscript
             return metrics
 
     until(lambda: asked() == ["*"], "the subscription is known")
+
+
+def test_clients_are_not_asked_where_nothing_is_subscribed_to(receiver: BrokerProcess) -> None:
+    """librdkafka logs a line for each client that is asked."""
+    asked = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    assert not asked & advertised(receiver).keys()
+    alter_subscription(receiver.address, "all", metrics="*")
+    until(lambda: asked <= advertised(receiver).keys(), "clients are asked")
+    alter_subscription(receiver.address, "all", metrics=None)
+    until(lambda: not asked & advertised(receiver).keys(), "clients are asked no more")

@@ -23,8 +23,8 @@ from pykbroker.protocol.messages.api_versions import (
 from pykbroker.server.network.handlers import Handler, RequestContext
 from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.offer import Offer
-from pykbroker.server.node.broker import ClusterNode
-from pykbroker.server.node.handlers import handles_on_all_nodes
+from pykbroker.server.node.broker import Broker, ClusterNode
+from pykbroker.server.node.handlers import TELEMETRY_APIS, handles_on_all_nodes
 
 _SOFTWARE_SINCE = 3
 _FEATURES_FROM_LEVEL_0_SINCE = 4
@@ -49,7 +49,11 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
     offer = context.listener.offer
     supported = SUPPORTED_FEATURES | _OF_QUORUMS if offer is None else offer.features
     response = ApiVersionsResponse(
-        api_keys=[_advertised(handler, offer) for handler in context.listener],
+        api_keys=[
+            _advertised(handler, offer)
+            for handler in context.listener
+            if handler.api_key not in TELEMETRY_APIS or _asks_for_metrics(context.node)
+        ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(supported.items())
@@ -68,6 +72,11 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
             for name, level in sorted(finalized.items())
         ]
     return response
+
+
+def _asks_for_metrics(node: ClusterNode) -> bool:
+    """Tell whether some client metrics are subscribed to: without them clients would ask, and log that they did."""
+    return isinstance(node, Broker) and node.telemetry is not None and len(node.telemetry.clients.subscriptions) > 0
 
 
 def _advertised(handler: Handler[Never], offer: Offer | None) -> ApiVersion:

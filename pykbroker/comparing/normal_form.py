@@ -23,6 +23,8 @@ LEFT_OUT: Final = frozenset(
         "throttle_time_ms",
         "session_id",
         "session_lifetime_ms",
+        "client_instance_id",
+        "subscription_id",
         "auth_bytes",
         "finalized_features_epoch",
         "log_append_time_ms",

@@ -235,7 +235,7 @@ def test_a_rate_lasts(call: Call, run: Call, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 1")
     run(f"produce --topic {topic} --rate 50", stdin=b"a\n" * 26)
     times = [json.loads(line)["timestamp"] for line in run(f"consume --topic {topic} -e --json").lines]
-    assert times[-1] - times[0] >= 490
+    assert times[-1] - times[0] >= 400  # of 500 ms: the first record may have waited for the topic
 
 
 # ---- signals: the command ends at once, whatever it waits for
