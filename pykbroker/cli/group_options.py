@@ -108,8 +108,6 @@ def _reject_foreign_flags(action: str, options: GroupOptions) -> None:
         reject(only_describe, "can be used with --describe only")
     if action not in ("--delete", "--delete-offsets"):
         reject({"--yes": options.yes}, "can be used with --delete and --delete-offsets only")
-    if action == "--delete":
-        reject({"--json": options.as_json}, "cannot be used with --delete")
     if action not in ("--describe", "--list"):
         reject({"--state": options.state}, "can be used with --describe and --list only")
     if action != "--list":

@@ -177,6 +177,7 @@ def _describe(options: GroupOptions) -> None:
 @_ALL_GROUPS
 @click.option("--if-exists", is_flag=True, help="A missing group is no error.")
 @yes_option
+@json_option
 def delete(**flags: Any) -> None:
     """Delete groups without members, with their committed offsets."""
     options = GroupOptions(**flags)
