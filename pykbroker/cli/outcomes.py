@@ -1,6 +1,6 @@
-"""What a command has changed: a line for people as soon as it is so, or with `--json` one array for programs.
+"""Changes that a command has made: a line for people as soon as one is made, or with `--json` one array for programs.
 
-Also where the command fails midway, what it had changed until then is told.
+Where a command fails midway, the changes until then are told, too.
 """
 
 from __future__ import annotations
