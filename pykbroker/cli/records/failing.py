@@ -1,4 +1,4 @@
-"""Partitions of a read that answer with errors which may pass: told once, and waited for no longer than a consumer waits.
+"""Partitions of a read whose leaders answer with errors that may pass: told once, given up when a consumer gives up.
 
 The consumer tries such partitions again without a word. Here their leaders are asked why nothing comes.
 """
