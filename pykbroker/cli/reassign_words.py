@@ -79,7 +79,7 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
     )
     await limit_traffic(cluster, wanted, current, ongoing, options)
     throttles_stay = max(options.throttle or -1, options.replica_alter_log_dirs_throttle or -1) >= 0
-    rows: list[list[Value]] = []
+    rows: list[list[Value]] | None = None
     try:
         await start_moves(cluster, wanted, options)
         _say(f"Moves of {len(moving)} partition{_s(moving)} are under way.", options)
@@ -93,7 +93,7 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
         throttles_stay = False
         return is_failed
     finally:
-        if rows:
+        if rows is not None:
             _print_moved(rows, options)
         if throttles_stay:
             click.echo(_THROTTLES_STAY, err=True)
