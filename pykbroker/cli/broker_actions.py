@@ -16,6 +16,7 @@ from .command import CommandFailed, one_line
 from .confirmation import confirm
 from .entries import Value, print_entries, print_json
 from .listing import field_lines
+from .outcomes import outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +109,11 @@ async def unregister(cluster: Cluster, options: BrokerOptions) -> None:
         yes=options.yes,
         named=all(each.is_fenced is not False for each in chosen),
     )
-    for each in chosen:
-        await unregister_broker(cluster, each.node.node_id)
-        click.echo(f"Broker {each.node.node_id} is no longer registered.")
+    with outcomes(as_json=options.as_json) as found:
+        for each in chosen:
+            node_id = each.node.node_id
+            await unregister_broker(cluster, node_id)
+            found.add({"broker": node_id, "unregistered": True}, f"Broker {node_id} is no longer registered.")
 
 
 def _warning(broker: BrokerDescription) -> str:

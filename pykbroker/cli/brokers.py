@@ -80,6 +80,7 @@ def cluster_id(**flags: Any) -> None:
 @bootstrap_options
 @click.argument("ids", nargs=-1, required=True, type=click.IntRange(0, 2**31 - 1), metavar="ID …")
 @yes_option
+@json_option
 def unregister(**flags: Any) -> None:
     """Remove the registrations of brokers that are gone for good."""
     from . import broker_actions

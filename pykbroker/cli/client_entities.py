@@ -18,7 +18,7 @@ from pykbroker.quotas.entities import CLIENT_ID, IP, IP_KEYS, USER, USER_AND_CLI
 from pykbroker.security.sasl.scram_credential import MECHANISMS
 
 from .command import CommandFailed
-from .entries import Value
+from .entries import Value, print_json
 from .java_double import java_double
 from .output import Column, print_table, stdout_is_terminal
 from .printable import printable
@@ -165,6 +165,23 @@ def scram_users_json(users: Mapping[str, Mapping[str, int]]) -> list[Value]:
         }
         for user, own in users.items()
     ]
+
+
+def change_json(change: ClientChange) -> Value:
+    """Return a change as JSON, in which no password is."""
+    entity: dict[str, Value] = dict(ordered(change.entity.quota_entity))
+    if change.passwords or change.removed_mechanisms:
+        return {"user": entity[USER], "set": list(change.passwords), "deleted": list(change.removed_mechanisms)}
+    set_ = {key: _number(value) for key, value in change.quotas.items()}
+    return {"entity": entity, "set": set_, "deleted": list(change.removed_quotas)}
+
+
+def print_change(change: ClientChange, *, as_json: bool) -> None:
+    """Print that a change is made."""
+    if as_json:
+        print_json([change_json(change)])
+    else:
+        click.echo(f"Completed updating {change.entity}.")
 
 
 def _number(value: float) -> Value:

@@ -20,6 +20,7 @@ from .client_entities import (
     ClientChange,
     ClientEntity,
     make,
+    print_change,
     print_quotas,
     print_scram_users,
     quotas_json,
@@ -98,7 +99,7 @@ async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange |
     """Alter an entity. change: of a client's, which was read before the cluster is asked anything."""
     if change is not None:
         await make(cluster, change)
-        click.echo(f"Completed updating {change.entity}.")
+        print_change(change, as_json=options.as_json)
         return
     entity = options.entity()
     assert not isinstance(entity, ClientEntity)
@@ -114,7 +115,11 @@ async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange |
     if of_keys == "broker":
         warn_of_unknown(to_set, of_keys)
         warn_of_vain_changes(to_set)
-    click.echo(f"Completed updating {_of(type_, name)}.")
+    if options.as_json:
+        row: Value = {"type": type_.singular, "name": name or None, "set": sorted(to_set), "deleted": list(to_delete)}
+        print_json([row])
+    else:
+        click.echo(f"Completed updating {_of(type_, name)}.")
 
 
 async def _all_names(cluster: Cluster, kind: str) -> list[str]:

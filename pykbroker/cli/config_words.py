@@ -109,6 +109,7 @@ def _describe(
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A config to set; may be repeated.")
 @click.option("--delete", "deleted", multiple=True, metavar="KEY", help="One that is the default again.")
 @click.option("--from-file", type=click.Path(path_type=Path), metavar="FILE", help="Properties file to set.")
+@json_option
 def _alter(
     bootstrap_server: str,
     command_config: Path | None,
@@ -119,6 +120,7 @@ def _alter(
     pairs: tuple[str, ...],
     deleted: tuple[str, ...],
     from_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Set configs of one entity, or let them be their defaults again; others stay as they are."""
     changes = ConfigChanges(add_config_file=from_file, pairs=pairs, deleted=deleted)
@@ -137,6 +139,7 @@ def _alter(
         entity_names=tuple(names),
         short=(),
         changes=changes,
+        as_json=as_json,
     )
     alter_entity(options)
 

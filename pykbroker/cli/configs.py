@@ -110,7 +110,7 @@ def command(
 
         run_on_cluster(config_actions.describe, options, client_id="configs")
         return
-    reject({"--all": all_, "--explain": explain, "--json": as_json}, "can be used with --describe only")
+    reject({"--all": all_, "--explain": explain}, "can be used with --describe only")
     alter_entity(options)
 
 

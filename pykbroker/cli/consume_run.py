@@ -33,6 +33,7 @@ from .records.bounded import BoundedRead
 from .records.codec_options import CodecOptions
 from .records.codecs import TEXT, Codec
 from .records.envelope import EnvelopeFormat
+from .records.failing import FailingPartitions
 from .records.filters import Test, document_fulfils, has_header, kept, key_matches, value_matches
 from .records.places import offsets_at, spans_of
 from .records.printer import Printer, Watched, terminal_safe
@@ -182,8 +183,10 @@ async def _open_bounded(
     flags: ConsumeFlags,
 ) -> Reading:
     """Read from a place, or up to one."""
-    spans = await spans_of(cluster, partitions, flags.isolation)
-    starts = await offsets_at(cluster, flags.start, spans, flags.isolation)
+    failing = FailingPartitions(cluster, flags.isolation)
+    async with failing.watched(partitions):
+        spans = await spans_of(cluster, partitions, flags.isolation)
+        starts = await offsets_at(cluster, flags.start, spans, flags.isolation)
     _warn_of_starts(flags.start, starts, spans)
     consumer.assign({of: spans[of].inside(offset) for of, offset in starts.items()})
     if not flags.has_end:
@@ -193,7 +196,7 @@ async def _open_bounded(
         stops = await offsets_at(cluster, flags.stop, spans, flags.isolation)
         ends = {of: min(stops[of], ends[of]) if flags.exit_at_end else stops[of] for of in stops}
     is_of_now = flags.exit_at_end or (flags.stop is not None and flags.stop.anchor is not Anchor.OFFSET)
-    read = BoundedRead(cluster, consumer, ends, isolation_level=flags.isolation, is_of_now=is_of_now)
+    read = BoundedRead(consumer, ends, failing=failing, is_of_now=is_of_now)
     advance = stack.enter_context(progress_to(read.offsets_in_all, "offsets"))
     reading = Reading(read.poll, lambda: read.is_finished)
     if advance is not None:

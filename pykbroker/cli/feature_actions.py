@@ -17,6 +17,7 @@ from .confirmation import confirm
 from .controller_options import OptionsOfEither, node_to_ask
 from .entries import Field, Value, print_entries
 from .listing import printable
+from .outcomes import outcomes
 from .output import stdout_is_terminal
 from .releases import (
     METADATA_VERSION,
@@ -131,20 +132,20 @@ async def change(cluster: Cluster, options: FeatureOptions, word: Word, levels: 
         going = [f"{name} to {level_text(name, level)}" for name, level in levels.items()]
         await confirm(f"{word.capitalize()} features{loss}", going, yes=options.yes, named=not options.unsafe)
     node = await node_to_ask(cluster, options)
-    outcomes = await update_features(cluster, levels, upgrade_type, dry_run=options.dry_run, node=node)
-    failed = 0
-    for name, error in sorted(outcomes.items()):
-        to = "" if word == "disable" else f" to {levels[name]}"
-        if error is not None:
-            failed += 1
-            modal = "Can not" if options.dry_run else "Could not"
-            click.echo(f"{modal} {word} {name}{to}. {one_line(error)}")
-        elif options.dry_run:
-            click.echo(f"{name} can be {_DONE[word]}{to}.")
-        else:
-            click.echo(f"{name} was {_DONE[word]}{to}.")
+    answers = await update_features(cluster, levels, upgrade_type, dry_run=options.dry_run, node=node)
+    failed = sum(error is not None for error in answers.values())
+    with outcomes(as_json=options.as_json) as found:
+        for name, error in sorted(answers.items()):
+            to = "" if word == "disable" else f" to {levels[name]}"
+            why = None if error is None else one_line(error)
+            if why is not None:
+                text = f"{'Can not' if options.dry_run else 'Could not'} {word} {name}{to}. {why}"
+            else:
+                text = f"{name} {'can be' if options.dry_run else 'was'} {_DONE[word]}{to}."
+            is_changed = why is None and not options.dry_run
+            found.add({"feature": name, "level": levels[name], "changed": is_changed, "error": why}, text)
     if failed:
-        click.echo(f"{failed} out of {len(outcomes)} operation(s) failed.", err=True)
+        click.echo(f"{failed} out of {len(answers)} operation(s) failed.", err=True)
     return failed > 0
 
 

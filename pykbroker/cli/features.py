@@ -78,6 +78,7 @@ def describe(
 @_release
 @_levels
 @_dry_run
+@json_option
 def upgrade(**flags: Any) -> None:
     """Raise features to other levels."""
     _change("upgrade", **flags)
@@ -94,6 +95,7 @@ def upgrade(**flags: Any) -> None:
 @_unsafe
 @_dry_run
 @yes_option
+@json_option
 def downgrade(**flags: Any) -> None:
     """Lower features to other levels."""
     _change("downgrade", **flags)
@@ -105,6 +107,7 @@ def downgrade(**flags: Any) -> None:
 @_unsafe
 @_dry_run
 @yes_option
+@json_option
 def disable(**flags: Any) -> None:
     """Lower features to level 0."""
     _change("disable", **flags)

@@ -34,7 +34,9 @@ from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.files.errors import StorageError
 
 from .command import ClientCommand, CommandFailed
+from .entries import json_option, print_json
 from .examples import examples
+from .outcomes import Row, outcomes
 
 _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
 
@@ -65,6 +67,7 @@ _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
     help="A user that the cluster begins with; also with iterations=, salt= and saltedpassword=.",
 )
 @click.option("--random-uuid", "prints_uuid", is_flag=True, help="Print a new cluster id, and do nothing else.")
+@json_option
 def command(
     cluster_id: str | None,
     properties: Path | None,
@@ -77,10 +80,11 @@ def command(
     release_version: str | None,
     scram_arguments: tuple[str, ...],
     prints_uuid: bool,
+    as_json: bool,
 ) -> None:
     """Format the log directories of a node."""
     if prints_uuid:
-        click.echo(uuid_to_text(random_uuid(random.SystemRandom())))
+        _print_uuid(uuid_to_text(random_uuid(random.SystemRandom())), as_json=as_json)
         return
     if cluster_id is None:
         raise CommandFailed("-t, --cluster-id is missing; --random-uuid makes one")
@@ -95,9 +99,28 @@ def command(
         config = _load(properties, overrides)
         voters = _voters(config, initial_controllers, standalone=standalone)
         _check_kraft_version(levels, is_dynamic=voters is not None or no_initial_controllers)
-        _format(config, cluster_id, levels, users, voters, ignore_formatted=ignore_formatted)
+        fresh, before = _format(config, cluster_id, levels, users, voters, ignore_formatted=ignore_formatted)
     except (ConfigurationError, StorageError, InvalidInitialControllers) as error:
         raise CommandFailed(str(error)) from None
+    _print_formatted(cluster_id, fresh, before, as_json=as_json)
+
+
+def _print_uuid(text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json([{"cluster_id": text}])
+    else:
+        click.echo(text)
+
+
+def _print_formatted(cluster_id: str, fresh: Sequence[str], before: Sequence[str], *, as_json: bool) -> None:
+    with outcomes(as_json=as_json) as found:
+        for path in fresh:
+            row: Row = {"directory": path, "cluster_id": cluster_id, "formatted": True}
+            found.add(row, f"Formatting {path} with {METADATA_VERSION} 4.3-IV0.")
+        for path in before:
+            found.add({"directory": path, "cluster_id": cluster_id, "formatted": False})
+        if before and not fresh:
+            found.say("All of the log directories are already formatted.")
 
 
 def _voters(
@@ -126,7 +149,8 @@ def _format(
     voters: Mapping[int, InitialController] | None,
     *,
     ignore_formatted: bool,
-) -> None:
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the directories that are formatted now, and those that were before."""
     disk = OsDisk()
     paths = directory_paths(config)
     there = formatted_cluster_id(disk, paths)
@@ -136,7 +160,7 @@ def _format(
         formatted = next(path for path in paths if (Path(path) / "meta.properties").exists())
         raise CommandFailed(f"Log directory {formatted} is already formatted. Use --ignore-formatted to pass over it.")
     rng = random.SystemRandom()
-    fresh, before = format_unformatted(
+    return format_unformatted(
         disk,
         config,
         cluster_id,
@@ -146,10 +170,6 @@ def _format(
         scram_records=users,
         initial_controllers=voters,
     )
-    for path in fresh:
-        click.echo(f"Formatting {path} with {METADATA_VERSION} 4.3-IV0.")
-    if before and not fresh:
-        click.echo("All of the log directories are already formatted.")
 
 
 def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:

@@ -43,6 +43,23 @@ async def list_names(cluster: Cluster, options: GroupOptions) -> None:
         _print_list(groups, options.state is not None, options.type_ is not None)
 
 
+async def list_as_kafka_groups(cluster: Cluster, options: GroupOptions) -> None:
+    """Print groups of every type as `kafka-groups` does; with `--json` as objects."""
+    types = in_kafkas_spelling(options.group_type, TYPES, "group type")
+    if options.consumer:
+        groups = await consumer_groups(cluster)
+    else:
+        types = ["share"] if options.share else ["streams"] if options.streams else types
+        groups = await all_groups(cluster, (), types)
+    if options.protocol is not None:
+        groups = [group for group in groups if group.protocol_type == options.protocol]
+    if options.as_json:
+        print_entries(_FIELDS, _rows(groups), as_json=True)
+        return
+    columns = (Column("GROUP", 20), Column("TYPE", 20), Column("PROTOCOL", 20))
+    print_table(columns, [[group.group_id, group.group_type.capitalize(), group.protocol_type] for group in groups])
+
+
 async def list_all(cluster: Cluster, options: GroupOptions) -> None:
     """Print groups of all kinds."""
     states = in_kafkas_spelling(options.state, STATES, "state")

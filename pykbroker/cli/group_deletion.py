@@ -13,12 +13,13 @@ from pykbroker.client.groups import delete_group, list_groups
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 
-from .command import CommandFailed
+from .command import CommandFailed, one_line
 from .confirmation import MOST_SHOWN, confirm, is_settled
 from .entries import Field, Value, print_entries
 from .group_options import GroupOptions
 from .group_selection import chosen, existing
 from .offset_reset import parse_topic_scopes, partitions_of
+from .outcomes import outcomes
 from .printable import printable
 from .progress import progress
 
@@ -33,7 +34,7 @@ async def delete(cluster: Cluster, options: GroupOptions) -> None:
 async def delete_existing(cluster: Cluster, options: GroupOptions) -> None:
     """Delete the groups that are meant. Nothing is deleted where one of them does not exist. Raises CommandFailed."""
     names = await existing(cluster, options)
-    if names:
+    if names or options.as_json:
         await _delete(cluster, options, names)
 
 
@@ -43,17 +44,20 @@ async def _delete(cluster: Cluster, options: GroupOptions, names: Sequence[str])
         action = f"Delete {_count(len(names), 'group')} with all committed offsets"
         await confirm(action, await _going(cluster, names), yes=options.yes, named=named)
     failures, deleted = [], []
-    with progress("Deleting groups", len(names)) as advance:
-        for name in names:
-            try:
-                await delete_group(cluster, name)
-                deleted.append(name)
-            except KafkaError as error:
-                failures.append(f"Group '{name}' could not be deleted due to: {error}")
-            advance()
-    if deleted or not failures:
-        quoted = ", ".join(f"'{printable(name)}'" for name in deleted)
-        click.echo(f"Deletion of requested consumer groups ({quoted}) was successful.")
+    with outcomes(as_json=options.as_json) as found:
+        with progress("Deleting groups", len(names)) as advance:
+            for name in names:
+                try:
+                    await delete_group(cluster, name)
+                    deleted.append(name)
+                    found.add({"group": name, "deleted": True, "error": None})
+                except KafkaError as error:
+                    failures.append(f"Group '{name}' could not be deleted due to: {error}")
+                    found.add({"group": name, "deleted": False, "error": one_line(error)})
+                advance()
+        if deleted or not failures:
+            quoted = ", ".join(f"'{printable(name)}'" for name in deleted)
+            found.say(f"Deletion of requested consumer groups ({quoted}) was successful.")
     if failures:
         raise CommandFailed("; ".join(failures))
 

@@ -16,6 +16,7 @@ class GroupOptions:
     command_config: Path | None
     list_: bool = False
     describe: bool = False
+    validate_regex: str | None = None
     delete: bool = False
     reset_offsets: bool = False
     delete_offsets: bool = False
@@ -40,6 +41,12 @@ class GroupOptions:
     dry_run: bool = False
     execute: bool = False
     export: bool = False
+    all_types: bool = False
+    group_type: str | None = None
+    protocol: str | None = None
+    consumer: bool = False
+    share: bool = False
+    streams: bool = False
     if_exists: bool = False
     as_json: bool = False
     yes: bool = False
@@ -67,12 +74,16 @@ def action_of(options: GroupOptions) -> str:
         "--delete": options.delete,
         "--reset-offsets": options.reset_offsets,
         "--delete-offsets": options.delete_offsets,
+        "--validate-regex": options.validate_regex is not None,
     }
     chosen = [flag for flag, given in actions.items() if given]
     if len(chosen) != 1:
         raise CommandFailed(f"Command must include exactly one action: {', '.join(actions)}")
     [action] = chosen
     _reject_foreign_flags(action, options)
+    _check_filters(action, options)
+    if action == "--validate-regex":
+        return action
     if action == "--list":
         reject({"--group": options.groups, "--all-groups": options.all_groups}, "cannot be used with --list")
     elif bool(options.groups) == options.all_groups:
@@ -108,12 +119,24 @@ def _reject_foreign_flags(action: str, options: GroupOptions) -> None:
         reject(only_describe, "can be used with --describe only")
     if action not in ("--delete", "--delete-offsets"):
         reject({"--yes": options.yes}, "can be used with --delete and --delete-offsets only")
-    if action == "--delete":
-        reject({"--json": options.as_json}, "cannot be used with --delete")
     if action not in ("--describe", "--list"):
         reject({"--state": options.state}, "can be used with --describe and --list only")
     if action != "--list":
         reject({"--type": options.type_}, "can be used with --list only")
+
+
+def _check_filters(action: str, options: GroupOptions) -> None:
+    """Raises CommandFailed unless the flags of kafka-groups fit each other."""
+    one_of = {"--consumer": options.consumer, "--share": options.share, "--streams": options.streams}
+    filters = {"--group-type": options.group_type, "--protocol": options.protocol, **one_of}
+    if action != "--list":
+        reject({"--all-types": options.all_types}, "can be used with --list only")
+    if not options.all_types:
+        reject(filters, "can be used with --all-types only")
+        return
+    reject({"--state": options.state, "--type": options.type_}, "cannot be used with --all-types")
+    if sum(one_of.values()) > 1 or (any(one_of.values()) and (options.group_type or options.protocol)):
+        raise CommandFailed("Give one of --consumer, --share and --streams, or --group-type and --protocol")
 
 
 def check_describe(options: GroupOptions) -> None:

@@ -14,9 +14,10 @@ import click
 from .command import CommandFailed, bootstrap_options
 from .confirmation import yes_option
 from .connect import run_on_cluster
-from .entries import json_option
+from .entries import json_option, print_json
 from .examples import examples
 from .group_options import GroupOptions, action_of, check_describe, check_named, check_reset_words
+from .printable import printable
 from .two_forms import TwoForms
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
 @bootstrap_options
 @click.option("--list", "list_", is_flag=True, help="List all consumer groups.")
 @click.option("--describe", is_flag=True, help="Describe groups, by default their offsets and lag.")
+@click.option("--validate-regex", metavar="REGEX", help="Say whether it is a regular expression of RE2.")
 @click.option("--delete", is_flag=True, help="Delete groups without members.")
 @click.option("--reset-offsets", is_flag=True, help="Reset offsets of groups without members.")
 @click.option("--delete-offsets", is_flag=True, help="Delete offsets of a group.")
@@ -87,24 +89,53 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--verbose", is_flag=True, help="With --describe --members: the assignments too.")
 @click.option("--lag-above", type=click.IntRange(min=0), metavar="N", help="With --describe: as with the word.")
 @_places
+@click.option("--all-types", is_flag=True, help="With --list: groups of every type, as kafka-groups does.")
+@click.option("--group-type", metavar="TYPE", help="With --all-types: classic, consumer, share or streams.")
+@click.option("--protocol", metavar="NAME", help="With --all-types: only groups of this protocol.")
+@click.option("--consumer", is_flag=True, help="With --all-types: only groups of consumers.")
+@click.option("--share", is_flag=True, help="With --all-types: only share groups.")
+@click.option("--streams", is_flag=True, help="With --all-types: only streams groups.")
 @yes_option
 @json_option
 def command(**flags: Any) -> None:
     """List, describe, reset and delete consumer groups."""
     options = GroupOptions(**flags)
     action = action_of(options)
+    if action == "--validate-regex":
+        if not print_validity(options.validate_regex or "", as_json=options.as_json):
+            raise SystemExit(1)
+        return
     from . import group_actions, group_deletion, group_reset
 
     if action == "--describe":
         _describe(options)
         return
     actions = {
-        "--list": group_actions.list_names,
+        "--list": group_actions.list_as_kafka_groups if options.all_types else group_actions.list_names,
         "--delete": group_deletion.delete,
         "--reset-offsets": group_reset.reset,
         "--delete-offsets": group_deletion.delete_some_offsets,
     }
     _run(actions[action], options)
+
+
+def print_validity(expression: str, *, as_json: bool) -> bool:
+    """Say whether a subscription's regular expression is one of RE2, as brokers read it, and return that."""
+    from pykbroker.groups.consumer.regular_expressions import LONGEST, MOST_PROGRAM_BYTES
+    from pykbroker.linear_expressions import full_match
+
+    error = None
+    try:
+        full_match(expression, longest=LONGEST, most_program_bytes=MOST_PROGRAM_BYTES)
+    except ValueError as invalid:
+        error = str(invalid)
+    if as_json:
+        print_json([{"regex": expression, "valid": error is None, "error": error}])
+    elif error is None:
+        click.echo(f"The regular expression `{printable(expression)}` is valid.")
+    else:
+        click.echo(f"The regular expression `{printable(expression)}` is invalid: {printable(error)}.")
+    return error is None
 
 
 def _run(action: Callable[[Cluster, GroupOptions], Awaitable[T]], options: GroupOptions) -> T:
@@ -177,6 +208,7 @@ def _describe(options: GroupOptions) -> None:
 @_ALL_GROUPS
 @click.option("--if-exists", is_flag=True, help="A missing group is no error.")
 @yes_option
+@json_option
 def delete(**flags: Any) -> None:
     """Delete groups without members, with their committed offsets."""
     options = GroupOptions(**flags)

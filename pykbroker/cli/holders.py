@@ -54,6 +54,13 @@ def holder_of_file(path: str) -> Holder | None:
     return next((Holder(pid, _command(pid)) for pid in on_device if pid != os.getpid()), None)
 
 
+def who_holds(*paths: str) -> str:
+    """Return the words for the process that has a lock on one of these files or directories."""
+    holders = (holder_of_file(path) for path in paths)
+    holder = next((each for each in holders if each is not None), None)
+    return "another process, which is not visible from here" if holder is None else str(holder)
+
+
 def _listening(port: int) -> Iterator[str]:
     """The inodes of sockets that listen on the port."""
     suffix = f":{port:04X}"

@@ -37,6 +37,7 @@ _TIMEOUTS = {"request.timeout.ms": "10000", "default.api.timeout.ms": "15000"}
 )
 @click.option("--thorough", is_flag=True, help="Look for coordinators, also where that creates __consumer_offsets.")
 @click.option("--timeout", type=click.IntRange(1, 3600), default=_TIMEOUT_S, show_default=True, metavar="SECONDS")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs; a file of --output is TOML.")
 def command(
     bootstrap_server: str,
     command_config: Path | None,
@@ -44,6 +45,7 @@ def command(
     software: str,
     thorough: bool,
     timeout: int,
+    as_json: bool,
 ) -> None:
     """Write down what a cluster offers: versions, features, limits, configurations and some error codes.
 
@@ -68,10 +70,19 @@ def command(
     for remark in probed.remarks:
         warn(remark)
     text = to_toml(probed.personality)
-    if output is None:
+    if output is not None:
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CommandFailed(f"{output}: {error.strerror or error}") from None
+    if as_json:
+        click.echo(_as_json(text))
+    elif output is None:
         click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandFailed(f"{output}: {error.strerror or error}") from None
+
+
+def _as_json(text: str) -> str:
+    import json
+    import tomllib
+
+    return json.dumps(tomllib.loads(text))

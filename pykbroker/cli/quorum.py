@@ -79,13 +79,14 @@ def replication(
 )
 @controller_options
 @_dry_run
+@json_option
 def add_controller(
-    bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, dry_run: bool
+    bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any
 ) -> None:
     """Make the controller with the properties of --command-config a voter; run it on that controller's host."""
     from . import voter_actions
 
-    options = voter_actions.VoterOptions(Where(bootstrap_server, bootstrap_controller, command_config), dry_run=dry_run)
+    options = voter_actions.VoterOptions(Where(bootstrap_server, bootstrap_controller, command_config), **flags)
     new = voter_actions.read_new_voter(command_config)
     run_on_cluster(lambda cluster, given: voter_actions.add(cluster, given, new), options, client_id=CLIENT_ID)
 
@@ -104,6 +105,7 @@ def add_controller(
 @click.option("-d", "--controller-directory-id", required=True, metavar="ID", help="As `quorum replication` tells it.")
 @_dry_run
 @yes_option
+@json_option
 def remove_controller(
     bootstrap_server: str, bootstrap_controller: str | None, command_config: Path | None, **flags: Any
 ) -> None:

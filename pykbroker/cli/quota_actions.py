@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.quotas import alter_quotas, describe_quotas
 
-from .client_entities import make, named, print_found_quotas, quotas_json
+from .client_entities import ClientChange, make, named, print_change, print_found_quotas, quotas_json
 from .command import CommandFailed
 from .confirmation import confirm
 from .entries import Field, Value, print_entries, print_json
@@ -35,7 +33,7 @@ async def alter(cluster: Cluster, options: QuotaOptions) -> None:
     """Set and remove quotas."""
     assert options.change is not None
     await make(cluster, options.change)
-    click.echo(f"Completed updating {options.change.entity}.")
+    print_change(options.change, as_json=options.as_json)
 
 
 async def delete(cluster: Cluster, options: QuotaOptions) -> None:
@@ -51,3 +49,5 @@ async def delete(cluster: Cluster, options: QuotaOptions) -> None:
     lines = [f"{key}={java_double(value)}" for key, value in going.items()]
     await confirm(action, lines, yes=options.yes, named=True)
     await alter_quotas(cluster, entity, {}, going)
+    if options.as_json:
+        print_change(ClientChange(options.entity, {}, tuple(going), {}, ()), as_json=True)

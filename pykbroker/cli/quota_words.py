@@ -74,8 +74,13 @@ def _describe(bootstrap_server: str, command_config: Path | None, clients: Clien
 @bootstrap_options
 @client_entity_options
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE …")
+@json_option
 def _set(
-    bootstrap_server: str, command_config: Path | None, clients: ClientEntityFlags, pairs: tuple[str, ...]
+    bootstrap_server: str,
+    command_config: Path | None,
+    clients: ClientEntityFlags,
+    pairs: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Set quotas of a user, a client, both together, or an address; others stay as they are.
 
@@ -85,7 +90,7 @@ def _set(
     change = quotas_alone(change_of(named_entity(clients), key_values(pairs, "set"), ()))
     from .quota_actions import alter
 
-    _run(alter, QuotaOptions(bootstrap_server, command_config, change.entity, change))
+    _run(alter, QuotaOptions(bootstrap_server, command_config, change.entity, change, as_json=as_json))
 
 
 @click.command(
@@ -99,12 +104,18 @@ def _set(
 @client_entity_options
 @click.argument("keys", nargs=-1, metavar="[KEY …]")
 @yes_option
+@json_option
 def _delete(
-    bootstrap_server: str, command_config: Path | None, clients: ClientEntityFlags, keys: tuple[str, ...], yes: bool
+    bootstrap_server: str,
+    command_config: Path | None,
+    clients: ClientEntityFlags,
+    keys: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Delete quotas of a user, a client, both together, or an address: those with these keys, or all."""
     entity = named_entity(clients)
     quotas_alone(change_of(entity, {}, keys))
     from .quota_actions import delete
 
-    _run(delete, QuotaOptions(bootstrap_server, command_config, entity, keys=keys, yes=yes))
+    _run(delete, QuotaOptions(bootstrap_server, command_config, entity, keys=keys, yes=yes, as_json=as_json))

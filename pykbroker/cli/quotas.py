@@ -8,7 +8,7 @@ import click
 
 from .client_entities import change_of
 from .client_flags import change_options, client_entity_options
-from .command import CommandFailed, bootstrap_options, reject
+from .command import CommandFailed, bootstrap_options
 from .config_options import ClientEntityFlags, ConfigChanges
 from .connect import run_on_cluster
 from .entries import json_option
@@ -61,13 +61,11 @@ def command(
         options = QuotaOptions(bootstrap_server, command_config, entity, in_text=True, as_json=as_json)
         run_on_cluster(quota_actions.describe, options, client_id="quotas")
         return
-    reject({"--json": as_json}, "can be used with --describe only")
     if not entity.names:
         raise CommandFailed("--alter needs --user, --client or --ip, or the defaults of one")
     change = quotas_alone(change_of(entity, changes.to_set(), changes.to_delete()))
-    run_on_cluster(
-        quota_actions.alter, QuotaOptions(bootstrap_server, command_config, entity, change), client_id="quotas"
-    )
+    options = QuotaOptions(bootstrap_server, command_config, entity, change, as_json=as_json)
+    run_on_cluster(quota_actions.alter, options, client_id="quotas")
 
 
 add_words(command)

@@ -177,6 +177,7 @@ def plan(**flags: Any) -> None:
     "--wait-timeout", default="1h", show_default=True, metavar="TIME", help="With --wait: 500ms, 30s, 5m, 1h."
 )
 @yes_option
+@json_option
 def start(wait_timeout: str, **flags: Any) -> None:
     """Move the partitions of topics, or those of a file, to other brokers."""
     from . import reassign_words
@@ -228,6 +229,7 @@ def list_(**flags: Any) -> None:
 @_preserve
 @_timeout
 @yes_option
+@json_option
 def cancel(**flags: Any) -> None:
     """End moves before they are done; partitions stay where they are."""
     from . import reassign_words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import click
@@ -28,10 +28,11 @@ from .reassignment_start import (
     limit_traffic,
     start_moves,
 )
-from .reassignment_state import clear_throttles, plan_state
+from .reassignment_state import COMPLETED, IN_PROGRESS, clear_throttles, plan_state
 from .replica_places import find_places
 from .topic_filter import expression_parts
 
+CANCELLED: Final = "cancelled"
 _POLL_S: Final = 0.5
 _STATE_FIELDS: Final = (
     Field("topic"),
@@ -65,10 +66,11 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
     before = {of: current[of] for of in wanted.replicas}
     moving = [of for of, target in wanted.replicas.items() if target != current[of] or of in ongoing]
     if not moving and not wanted.log_dirs:
-        click.echo("All partitions have these replicas already.")
+        _say("All partitions have these replicas already.", options)
+        _print_moved([], options)
         return False
-    places = await find_places(cluster, before)
-    print_moves(wanted, before, places)
+    if not options.as_json:
+        print_moves(wanted, before, await find_places(cluster, before))
     await confirm(
         f"Move {len(moving)} partition{_s(moving)}",
         [f"{of} from {_ids(before[of])} to {_ids(wanted.replicas[of])}" for of in sorted(moving)],
@@ -77,17 +79,36 @@ async def start(cluster: Cluster, options: ReassignOptions) -> bool:
     )
     await limit_traffic(cluster, wanted, current, ongoing, options)
     throttles_stay = max(options.throttle or -1, options.replica_alter_log_dirs_throttle or -1) >= 0
+    rows: list[list[Value]] | None = None
     try:
         await start_moves(cluster, wanted, options)
-        click.echo(f"Moves of {len(moving)} partition{_s(moving)} are under way.")
+        _say(f"Moves of {len(moving)} partition{_s(moving)} are under way.", options)
+        rows = [
+            [of.topic, of.partition, IN_PROGRESS, list(before[of]), list(wanted.replicas[of])] for of in sorted(moving)
+        ]
         if not options.wait:
             return False
         is_failed = await _see_through(cluster, wanted, options)
+        rows = [[topic, partition, COMPLETED, *rest] for topic, partition, _, *rest in rows]
         throttles_stay = False
         return is_failed
     finally:
+        if rows is not None:
+            _print_moved(rows, options)
         if throttles_stay:
             click.echo(_THROTTLES_STAY, err=True)
+
+
+def _say(text: str, options: ReassignOptions) -> None:
+    """Print a line for people."""
+    if not options.as_json:
+        click.echo(text)
+
+
+def _print_moved(rows: Sequence[Sequence[Value]], options: ReassignOptions) -> None:
+    """Print moves for programs."""
+    if options.as_json:
+        print_entries(_STATE_FIELDS, rows, as_json=True)
 
 
 async def _see_through(cluster: Cluster, wanted: Plan, options: ReassignOptions) -> bool:
@@ -109,10 +130,10 @@ async def _see_through(cluster: Cluster, wanted: Plan, options: ReassignOptions)
                     "`pykbroker reassign list` shows them"
                 )
             await trio.sleep(_POLL_S)
-    click.echo("All moves are done.")
+    _say("All moves are done.", options)
     if options.throttle is None and options.replica_alter_log_dirs_throttle is None:
         return False
-    return await clear_throttles(cluster, wanted, state.current)
+    return await clear_throttles(cluster, wanted, state.current, as_json=options.as_json)
 
 
 async def verify(cluster: Cluster, options: ReassignOptions) -> bool:
@@ -149,7 +170,8 @@ async def cancel(cluster: Cluster, options: ReassignOptions) -> bool:
     wanted = _to_cancel(ongoing, options)
     active = [of for of in sorted(wanted.replicas) if of in ongoing]
     if not active and not wanted.log_dirs:
-        click.echo("No move of these is under way.")
+        _say("No move of these is under way.", options)
+        _print_moved([], options)
         return False
     await confirm(
         f"Cancel the move{_s(active)} of {len(active)} partition{_s(active)}",
@@ -158,12 +180,16 @@ async def cancel(cluster: Cluster, options: ReassignOptions) -> bool:
         named=not options.all_,
     )
     cancelled = await cancel_moves(cluster, active, node)
-    click.echo(f"{len(cancelled)} move{_s(cancelled)} cancelled.")
+    _say(f"{len(cancelled)} move{_s(cancelled)} cancelled.", options)
+    stay = {of: list(ongoing[of].sources) for of in cancelled}
+    _print_moved([[of.topic, of.partition, CANCELLED, each, each] for of, each in stay.items()], options)
     if node is not None:
         return False
     current = await all_replicas(cluster)
-    await cancel_directory_moves(cluster, wanted, options.timeout / 1000)
-    return False if options.preserve_throttles else await clear_throttles(cluster, wanted, current)
+    await cancel_directory_moves(cluster, wanted, options.timeout / 1000, as_json=options.as_json)
+    if options.preserve_throttles:
+        return False
+    return await clear_throttles(cluster, wanted, current, as_json=options.as_json)
 
 
 def _to_cancel(ongoing: Mapping[TopicPartition, object], options: ReassignOptions) -> Plan:

@@ -29,7 +29,7 @@ async def cancel_moves(
     return active
 
 
-async def cancel_directory_moves(cluster: Cluster, plan: Plan, timeout_s: float) -> int:
+async def cancel_directory_moves(cluster: Cluster, plan: Plan, timeout_s: float, *, as_json: bool = False) -> int:
     """Let replicas stay in their directories, and return how many were on their way. Raises CommandFailed."""
     if not plan.log_dirs:
         return 0
@@ -43,5 +43,5 @@ async def cancel_directory_moves(cluster: Cluster, plan: Plan, timeout_s: float)
         if places.future.get(replica) == target and replica in places.current
     }
     if back:
-        await move_between_directories(cluster, back, timeout_s)
+        await move_between_directories(cluster, back, timeout_s, as_json=as_json)
     return len(back)

@@ -91,11 +91,11 @@ async def limit_traffic(
         brokers = {each for move in moves.values() for each in (*move.sources, *move.destinations)}
         rates = {LEADER_RATE: options.throttle, FOLLOWER_RATE: options.throttle}
         await _set_rates(cluster, brokers, rates)
-        click.echo(f"The inter-broker throttle limit was set to {options.throttle} B/s")
+        click.echo(f"The inter-broker throttle limit was set to {options.throttle} B/s", err=options.as_json)
     log_dirs_rate = options.replica_alter_log_dirs_throttle
     if log_dirs_rate is not None and log_dirs_rate >= 0:
         await _set_rates(cluster, {broker for _, broker in plan.log_dirs}, {LOG_DIR_RATE: log_dirs_rate})
-        click.echo(f"The replica-alter-dir throttle limit was set to {log_dirs_rate} B/s")
+        click.echo(f"The replica-alter-dir throttle limit was set to {log_dirs_rate} B/s", err=options.as_json)
 
 
 def _move(current: tuple[int, ...], target: tuple[int, ...], ongoing: Reassignment | None) -> Move:
@@ -128,11 +128,16 @@ async def start_moves(cluster: Cluster, plan: Plan, options: ReassignOptions) ->
         raise CommandFailed(f"Error reassigning partition(s): {refused[-1]}")
     if not plan.log_dirs:
         return
-    await move_between_directories(cluster, plan.log_dirs, options.timeout / 1000)
+    await move_between_directories(cluster, plan.log_dirs, options.timeout / 1000, as_json=options.as_json)
 
 
-async def move_between_directories(cluster: Cluster, targets: Mapping[Replica, str], timeout_s: float) -> None:
-    """Ask for moves until each has begun: a replica that is new on its broker is not there at once."""
+async def move_between_directories(
+    cluster: Cluster, targets: Mapping[Replica, str], timeout_s: float, *, as_json: bool = False
+) -> None:
+    """Ask for moves until each has begun: a replica that is new on its broker is not there at once.
+
+    as_json: standard output is for a document, and lines for people go to standard error.
+    """
     open_ = dict(targets)
     deadline = trio.current_time() + timeout_s
     while True:
@@ -140,7 +145,8 @@ async def move_between_directories(cluster: Cluster, targets: Mapping[Replica, s
             of, broker = replica
             click.echo(
                 f"Successfully started moving log directory to {open_.pop(replica)} for replica "
-                f"{of.topic}-{of.partition} with broker {broker} "
+                f"{of.topic}-{of.partition} with broker {broker} ",
+                err=as_json,
             )
         if not open_:
             return

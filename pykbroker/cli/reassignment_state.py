@@ -131,22 +131,23 @@ def _directory_states(plan: Plan, places: Places) -> Iterator[DirectoryState]:
             yield DirectoryState(of, broker, NOT_ACTIVE, text)
 
 
-async def clear_throttles(cluster: Cluster, plan: Plan, current: Replicas) -> bool:
+async def clear_throttles(cluster: Cluster, plan: Plan, current: Replicas, *, as_json: bool = False) -> bool:
     """Take away the throttles of all brokers and of the plan's topics; return whether it failed somewhere.
 
-    While other moves are under way, the throttles stay, for they are theirs, too.
+    While other moves are under way, the throttles stay, for they are theirs, too. as_json: standard output is for a
+    document, and lines for people go to standard error.
     """
     if await list_reassignments(cluster):
         return False
     nodes = dict(sorted(cluster.metadata.nodes.items()))
-    click.echo(f"Clearing broker-level throttles on broker{_s(nodes)} {_ids(nodes)}")
+    click.echo(f"Clearing broker-level throttles on broker{_s(nodes)} {_ids(nodes)}", err=as_json)
     failed = await clear_broker_throttles(cluster, list(nodes.values()))
     for broker, error in failed.items():
         click.echo(f"Broker {broker} keeps its throttles: {one_line(error)}", err=True)
     topics = sorted(plan.topics & {of.topic for of in current})
     if not topics:
         return bool(failed)
-    click.echo(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
+    click.echo(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}", err=as_json)
     try:
         await clear_topic_throttles(cluster, topics)
     except ClientError as error:

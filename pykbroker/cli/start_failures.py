@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykbroker.storage.files.errors import DirectoryLocked
 
 from .command import one_line
-from .holders import Holder, holder_of_file, holder_of_port, is_listened_on
+from .holders import Holder, holder_of_port, is_listened_on, who_holds
 
 if TYPE_CHECKING:
     from pykbroker.config import BrokerConfig
@@ -26,8 +26,7 @@ def told_failure(failure: BaseException, config: BrokerConfig) -> str:
         case PortInUse():
             return f"{one_line(failure)}{_who(_of_port(failure.port))}; {_other_port(failure, config)}"
         case DirectoryLocked():
-            holder = holder_of_file(failure.path) or holder_of_file(f"{failure.path}/{LOCK_FILE}")
-            who = "another process, which is not visible from here" if holder is None else str(holder)
+            who = who_holds(failure.path, f"{failure.path}/{LOCK_FILE}")
             return f"the log directory {failure.path} is in use by {who}; --data-dir DIR takes another one"
         case _:
             return one_line(failure)

@@ -65,7 +65,7 @@ async def renew(cluster: Cluster, options: TokenOptions) -> None:
     """Let a token expire later."""
     hmac = await _hmac(cluster, options)
     expires_ms = await renew_token(cluster, hmac, _period_ms(options.renew_time_period))
-    click.echo(f"Completed renew operation. New expiry date : {_minute(expires_ms)}")
+    _print_expiry("renew", expires_ms, options)
 
 
 async def expire(cluster: Cluster, options: TokenOptions) -> None:
@@ -74,7 +74,14 @@ async def expire(cluster: Cluster, options: TokenOptions) -> None:
     if options.token_id is not None and not is_settled(yes=options.yes, named=True):
         await confirm("Expire this delegation token", [options.token_id], yes=options.yes, named=True)
     expires_ms = await expire_token(cluster, hmac, _period_ms(options.expiry_time_period))
-    click.echo(f"Completed expire operation. New expiry date : {_minute(expires_ms)}")
+    _print_expiry("expire", expires_ms, options)
+
+
+def _print_expiry(operation: str, expires_ms: int, options: TokenOptions) -> None:
+    if options.as_json:
+        print_json([{"token_id": options.token_id, "expires_ms": expires_ms}])
+    else:
+        click.echo(f"Completed {operation} operation. New expiry date : {_minute(expires_ms)}")
 
 
 async def describe(cluster: Cluster, options: TokenOptions) -> None:

@@ -82,8 +82,6 @@ def action_of(options: TokenOptions) -> str:
         reject({"--renewer-principal": options.renewer_principals}, "can be used with --create only")
     if action in ("--renew", "--expire"):
         reject({"--owner-principal": options.owner_principals}, "can be used with --create and --describe only")
-    if action in ("--renew", "--expire"):
-        reject({"--json": options.as_json}, "can be used with --create and --describe only")
     check_principals(options, one_owner=action == "--create")
     return action
 

@@ -124,6 +124,7 @@ def create(**flags: Any) -> None:
 @_TOKEN
 @_HMAC
 @click.option("--renew-time-period", type=int, metavar="MS", help="Default: the cluster's.")
+@json_option
 def renew(**flags: Any) -> None:
     """Let a delegation token expire later, within its life time."""
     options = TokenOptions(**flags)
@@ -145,6 +146,7 @@ def renew(**flags: Any) -> None:
 @_HMAC
 @click.option("--expiry-time-period", type=int, metavar="MS", help="Default: at once.")
 @yes_option
+@json_option
 def expire(**flags: Any) -> None:
     """Let a delegation token expire earlier, or at once."""
     options = TokenOptions(**flags)

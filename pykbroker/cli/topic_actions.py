@@ -23,6 +23,7 @@ from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 
 from .entries import Field, Value, print_entries, print_json
 from .meant_keys import with_meant_keys
+from .outcomes import outcomes
 from .output import warn
 from .progress import progress
 from .topic_options import TopicOptions
@@ -135,10 +136,10 @@ def _needs_configs(options: TopicOptions) -> bool:
 
 async def create(cluster: Cluster, options: TopicOptions) -> None:
     names = options.names or (options.topic or "",)
-    with progress("Creating topics", len(names)) as advance:
+    with outcomes(as_json=options.as_json) as found, progress("Creating topics", len(names)) as advance:
         for name in names:
-            if await _create(cluster, name, options):
-                click.echo(f"Created topic {name}.")
+            is_new = await _create(cluster, name, options)
+            found.add({"topic": name, "created": is_new}, f"Created topic {name}." if is_new else None)
             advance()
     if any("." in name or "_" in name for name in names):
         warn("metric names do not tell '.' from '_': it is best to use either, but not both, in topic names")
@@ -164,12 +165,17 @@ async def _create(cluster: Cluster, name: str, options: TopicOptions) -> bool:
 
 
 async def alter(cluster: Cluster, options: TopicOptions) -> None:
-    for topic in await existing(cluster, options):
-        if options.partitions is not None:
-            # The assignment names all partitions; the broker wants those of the new ones.
-            existing_partitions = len((await cluster.topic(topic.name)).partitions)
-            await grow_topic(cluster, topic.name, options.partitions, options.assignment[existing_partitions:])
-        if options.configs or options.deleted_configs:
-            resource = Resource(ResourceType.TOPIC, topic.name)
-            with with_meant_keys([*options.overrides, *options.deleted_configs], "topic"):
-                await alter_configs(cluster, resource, options.overrides, options.deleted_configs)
+    """Add partitions to topics, and set and delete configs of them."""
+    with outcomes(as_json=options.as_json) as found:
+        for topic in await existing(cluster, options):
+            if options.partitions is not None:
+                # The assignment names all partitions; the broker wants those of the new ones.
+                there = len((await cluster.topic(topic.name)).partitions)
+                await grow_topic(cluster, topic.name, options.partitions, options.assignment[there:])
+                found.add({"topic": topic.name, "partitions": options.partitions})
+            if options.configs or options.deleted_configs:
+                resource = Resource(ResourceType.TOPIC, topic.name)
+                with with_meant_keys([*options.overrides, *options.deleted_configs], "topic"):
+                    await alter_configs(cluster, resource, options.overrides, options.deleted_configs)
+                set_, deleted = sorted(options.overrides), list(options.deleted_configs)
+                found.add({"topic": topic.name, "configs_set": set_, "configs_deleted": deleted})

@@ -14,6 +14,7 @@ from pykbroker.client.topics import delete_topic
 
 from .command import CommandFailed
 from .confirmation import confirm
+from .outcomes import outcomes
 from .progress import progress
 from .topic_filter import expression_parts
 from .topic_options import TopicOptions
@@ -23,9 +24,9 @@ from .topic_selection import existing
 
 async def delete(cluster: Cluster, options: TopicOptions) -> None:
     """Delete the topics that are meant. Raises CommandFailed."""
-    found = await existing(cluster, options)
+    meant = await existing(cluster, options)
     named = set(options.names or expression_parts(options.topic or ""))
-    topics = _without_internal(found, options, named)
+    topics = _without_internal(meant, options, named)
     await confirm(
         f"Delete {len(topics)} topic{'' if len(topics) == 1 else 's'} with all records",
         [f"{topic.name} ({_size(topic)})" for topic in topics],
@@ -34,9 +35,10 @@ async def delete(cluster: Cluster, options: TopicOptions) -> None:
     )
     deleted = 0
     try:
-        with progress("Deleting topics", len(topics)) as advance:
+        with outcomes(as_json=options.as_json) as found, progress("Deleting topics", len(topics)) as advance:
             for topic in topics:
                 await delete_topic(cluster, topic.name)
+                found.add({"topic": topic.name, "deleted": True})
                 deleted += 1
                 advance()
     finally:

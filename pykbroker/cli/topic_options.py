@@ -106,8 +106,7 @@ def _reject_foreign_flags(action: str, options: TopicOptions) -> None:
     if action != "--describe" and (options.filters_partitions or options.topics_with_overrides):
         raise CommandFailed("Partitions and topics are filtered with --describe only")
     if action not in ("--list", "--describe"):
-        shown = {"--exclude-internal": options.exclude_internal, "--json": options.as_json}
-        reject(shown, "can be used with --list and --describe only")
+        reject({"--exclude-internal": options.exclude_internal}, "can be used with --list and --describe only")
     if action != "--delete":
         reject({"--internal": options.internal, "--yes": options.yes}, "can be used with --delete only")
     if action not in ("--alter", "--delete", "--describe"):

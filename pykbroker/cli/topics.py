@@ -149,6 +149,7 @@ def describe(**flags: Any) -> None:
 @_assignment
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="An existing topic is no error.")
+@json_option
 def create(**flags: Any) -> None:
     """Create topics."""
     options = TopicOptions(**flags)
@@ -173,6 +174,7 @@ def create(**flags: Any) -> None:
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A config to set; may be repeated.")
 @click.option("--delete-config", "deleted_configs", multiple=True, metavar="KEY", help="One that is the default again.")
 @click.option("--if-exists", is_flag=True, help="A missing topic is no error.")
+@json_option
 def alter(**flags: Any) -> None:
     """Add partitions, and change configs."""
     options = TopicOptions(**flags)
@@ -198,6 +200,7 @@ def alter(**flags: Any) -> None:
 @_internal
 @click.option("--if-exists", is_flag=True, help="A missing topic is no error.")
 @yes_option
+@json_option
 def delete(**flags: Any) -> None:
     """Delete topics with their records."""
     options = TopicOptions(**flags)

@@ -21,7 +21,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed
 from .confirmation import confirm, is_settled
-from .entries import Field, Value, print_entries, text_of
+from .entries import Field, Value, print_entries, print_json, text_of
 from .listing import timestamp_text
 from .output import Column, print_table
 from .progress import stages
@@ -177,6 +177,9 @@ async def abort(cluster: Cluster, options: TransactionOptions) -> None:
         going = [await _going(cluster, options.partition, *named)]
         await confirm("Abort this transaction", going, yes=options["yes"], named=True)
     await abort_transaction(cluster, options.partition, *named)
+    if options["as_json"]:
+        at, names = options.partition, ("producer_id", "producer_epoch", "coordinator_epoch")
+        print_json([{"topic": at.topic, "partition": at.partition, **dict(zip(names, named, strict=True))}])
 
 
 async def _going(

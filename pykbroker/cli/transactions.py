@@ -147,6 +147,7 @@ def find_hanging(**flags: Any) -> None:
 @click.option("--producer-epoch", type=int, metavar="N")
 @click.option("--coordinator-epoch", type=int, metavar="N")
 @yes_option
+@json_option
 def abort(**flags: Any) -> None:
     """Abort a transaction that hangs in one partition: by its start offset, or by producer id and epochs."""
     from .transaction_actions import abort as action

@@ -7,10 +7,11 @@ import click
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.scram_users import delete_scram_credential, describe_scram_users
 
-from .client_entities import make, print_scram_users, scram_users_json
+from .client_entities import make, print_change, print_scram_users, scram_users_json
 from .command import CommandFailed
 from .confirmation import confirm
 from .entries import Field, Value, print_entries, print_json
+from .outcomes import outcomes
 from .suggestions import did_you_mean
 from .user_options import UserOptions
 
@@ -31,7 +32,7 @@ async def alter(cluster: Cluster, options: UserOptions) -> None:
     """Set and delete credentials."""
     assert options.change is not None
     await make(cluster, options.change)
-    click.echo(f"Completed updating {options.change.entity}.")
+    print_change(options.change, as_json=options.as_json)
 
 
 async def list_all(cluster: Cluster, options: UserOptions) -> None:
@@ -55,7 +56,10 @@ async def create(cluster: Cluster, options: UserOptions) -> None:
     if there:
         raise CommandFailed(f"The user '{name}' has a password for {', '.join(there)}: `users alter` sets a new one")
     await make(cluster, options.change)
-    click.echo(f"Created user {name} with {', '.join(options.change.passwords)}.")
+    if options.as_json:
+        print_change(options.change, as_json=True)
+    else:
+        click.echo(f"Created user {name} with {', '.join(options.change.passwords)}.")
 
 
 async def set_password(cluster: Cluster, options: UserOptions) -> None:
@@ -75,9 +79,11 @@ async def delete(cluster: Cluster, options: UserOptions) -> None:
     lines = [f"{name} ({', '.join(own)})" for name, own in going.items()]
     action = f"Delete the credentials of {len(going)} user{'' if len(going) == 1 else 's'}"
     await confirm(action, lines, yes=options.yes, named=True)
-    for name, own in going.items():
-        for mechanism in own:
-            await delete_scram_credential(cluster, name, mechanism)
+    with outcomes(as_json=options.as_json) as found:
+        for name, own in going.items():
+            for mechanism in own:
+                await delete_scram_credential(cluster, name, mechanism)
+                found.add({"user": name, "deleted": [mechanism]})
 
 
 def _require_mechanisms(going: dict[str, list[str]], options: UserOptions) -> None:

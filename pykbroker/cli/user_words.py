@@ -101,6 +101,7 @@ def _describe(**flags: Any) -> None:
 @bootstrap_options
 @click.argument("name", metavar="USER")
 @_password_options
+@json_option
 def _create(**flags: Any) -> None:
     """Create a user with a password."""
     options = _with_password(**flags)
@@ -122,6 +123,7 @@ def _create(**flags: Any) -> None:
 @bootstrap_options
 @click.argument("name", metavar="USER")
 @_password_options
+@json_option
 def _alter(**flags: Any) -> None:
     """Set a new password of a user."""
     options = _with_password(**flags)
@@ -137,9 +139,10 @@ def _with_password(
     mechanisms: tuple[str, ...],
     iterations: int | None,
     password_file: Path | None,
+    as_json: bool,
 ) -> UserOptions:
     change = change_of_word(name, mechanisms, iterations, password_file)
-    return UserOptions(bootstrap_server, command_config, (name,), change)
+    return UserOptions(bootstrap_server, command_config, (name,), change, as_json=as_json)
 
 
 @click.command(
@@ -154,6 +157,7 @@ def _with_password(
 @click.option("--mechanism", "mechanisms", type=_MECHANISM, multiple=True, help="Only this one; may be repeated.")
 @click.option("--if-exists", is_flag=True, help="A missing user is no error.")
 @yes_option
+@json_option
 def _delete(**flags: Any) -> None:
     """Delete the passwords of users, who can then no longer log in by them."""
     from .user_actions import delete

@@ -68,11 +68,10 @@ def command(
         options = UserOptions(bootstrap_server, command_config, names, as_json=as_json)
         run_on_cluster(user_actions.describe, options, client_id="users")
         return
-    reject({"--json": as_json}, "can be used with --describe only")
     if not user:
         raise CommandFailed("--alter needs --user")
     change = change_of_flags(user, changes, password_file)
-    options = UserOptions(bootstrap_server, command_config, (user,), change=change)
+    options = UserOptions(bootstrap_server, command_config, (user,), change=change, as_json=as_json)
     run_on_cluster(user_actions.alter, options, client_id="users")
 
 

@@ -33,6 +33,7 @@ from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_printing import finding_json
 from .examples import examples
+from .holders import who_holds
 from .listing import print_line, printable
 from .output import is_terminal, stdout_is_terminal
 from .verify_cluster import read_cluster
@@ -215,8 +216,9 @@ def _locked(disk: OsDisk, paths: Sequence[str]) -> Iterator[None]:
         for path in paths:
             try:
                 stack.callback(disk.lock(f"{path}/{LOCK_FILE}").release)
-            except DirectoryLocked as error:
-                raise CommandFailed(f"{error}: stop the broker first") from None
+            except DirectoryLocked:
+                who = who_holds(path, f"{path}/{LOCK_FILE}")
+                raise CommandFailed(f"the log directory {path} is in use by {who}: stop the broker first") from None
         yield
 
 

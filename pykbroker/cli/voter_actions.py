@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.quorum import QuorumEndpoint, add_voter, remove_voter
 from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
@@ -15,6 +13,7 @@ from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
 from .command import CommandFailed
 from .confirmation import confirm
 from .controller_options import OptionsOfEither, node_to_ask
+from .outcomes import Row, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +28,7 @@ class VoterOptions(OptionsOfEither):
 
     dry_run: bool = False
     yes: bool = False
+    as_json: bool = False
     controller_id: int = -1
     controller_directory_id: str = ""
 
@@ -114,19 +114,26 @@ async def add(cluster: Cluster, options: VoterOptions, new: NewVoter) -> None:
     if not options.dry_run:
         node = await node_to_ask(cluster, options)
         await add_voter(cluster, new.node_id, new.directory_id, new.endpoints, node)
-    click.echo(
-        f"{'DRY RUN of adding' if options.dry_run else 'Added'} controller {new.node_id} with directory id "
-        f"{uuid_to_text(new.directory_id)} and endpoints: {', '.join(str(each) for each in new.endpoints)}"
-    )
+    endpoints = [str(each) for each in new.endpoints]
+    with outcomes(as_json=options.as_json) as found:
+        found.add(
+            {**_row(new.node_id, new.directory_id), "endpoints": endpoints, "added": not options.dry_run},
+            f"{'DRY RUN of adding' if options.dry_run else 'Added'} controller {new.node_id} with directory id "
+            f"{uuid_to_text(new.directory_id)} and endpoints: {', '.join(endpoints)}",
+        )
 
 
 async def remove(cluster: Cluster, options: VoterOptions) -> None:
     """Make a voter an observer, once somebody has agreed."""
     directory_id = _directory_id_of(options.controller_directory_id, "--controller-directory-id")
     of = f"KRaft controller {options.controller_id} with directory id {uuid_to_text(directory_id)}"
-    if options.dry_run:
-        click.echo(f"DRY RUN of removing {of}")
-        return
-    await confirm("Remove a voter from the quorum", [of], yes=options.yes, named=True)
-    await remove_voter(cluster, options.controller_id, directory_id, await node_to_ask(cluster, options))
-    click.echo(f"Removed {of}")
+    if not options.dry_run:
+        await confirm("Remove a voter from the quorum", [of], yes=options.yes, named=True)
+        await remove_voter(cluster, options.controller_id, directory_id, await node_to_ask(cluster, options))
+    with outcomes(as_json=options.as_json) as found:
+        row = {**_row(options.controller_id, directory_id), "removed": not options.dry_run}
+        found.add(row, f"{'DRY RUN of removing' if options.dry_run else 'Removed'} {of}")
+
+
+def _row(controller_id: int, directory_id: bytes) -> Row:
+    return {"controller": controller_id, "directory_id": uuid_to_text(directory_id)}

@@ -14,6 +14,7 @@ import click
 
 from .command import ClientCommand, CommandFailed, bootstrap_options
 from .connect import run_on_cluster
+from .entries import json_option, print_json
 from .examples import examples
 from .progress import stages
 
@@ -32,6 +33,7 @@ class WaitOptions:
     command_config: Path | None
     timeout_s: float
     wanted: dict[str, Any]
+    as_json: bool = False
 
 
 @click.command(
@@ -62,10 +64,11 @@ class WaitOptions:
     help="With --group: it lags by so much, or less; with --topic in all partitions of that topic.",
 )
 @click.option("--timeout", default="30s", show_default=True, metavar="TIME", help="500ms, 30s, 5m, 1h.")
-def command(bootstrap_server: str, command_config: Path | None, timeout: str, **wanted: Any) -> None:
+@json_option
+def command(bootstrap_server: str, command_config: Path | None, timeout: str, as_json: bool, **wanted: Any) -> None:
     """Wait until a topic or a group is as it should be."""
     given = {name: value for name, value in wanted.items() if value is not None}
-    options = WaitOptions(bootstrap_server, command_config, seconds_of(timeout), given)
+    options = WaitOptions(bootstrap_server, command_config, seconds_of(timeout), given, as_json)
     run_on_cluster(_wait, options, client_id="wait")
 
 
@@ -78,8 +81,15 @@ def seconds_of(text: str) -> float:
 
 
 async def _wait(cluster: Cluster, options: WaitOptions) -> None:
+    import trio
+
     from pykbroker.client.conditions import conditions_of, wait_until
 
+    began = trio.current_time()
+    conditions = conditions_of(**options.wanted)
     with stages(1) as under_way:
         under_way.begin("Waiting")
-        await wait_until(cluster, conditions_of(**options.wanted), options.timeout_s)
+        await wait_until(cluster, conditions, options.timeout_s)
+    if options.as_json:
+        waited_ms = round((trio.current_time() - began) * 1000)
+        print_json([{**options.wanted, "waited_ms": waited_ms}])

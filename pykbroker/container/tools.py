@@ -24,6 +24,7 @@ TOOLS: Final = {
     "kafka-e2e-latency": "perf latency",
     "kafka-features": "features",
     "kafka-get-offsets": "offsets",
+    "kafka-groups": "groups",
     "kafka-leader-election": "elect-leaders",
     "kafka-log-dirs": "log-dirs",
     "kafka-metadata-quorum": "quorum",
@@ -62,6 +63,8 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
         told = _of_storage(told)
     elif name == "kafka-cluster":
         told = _of_cluster(told)
+    elif name == "kafka-groups":
+        told = ["--all-types", *told]
     elif name == "kafka-server-start":
         told = [each for each in told if each != "-daemon"]
     return [*TOOLS[name].split(), *told]

@@ -1,11 +1,22 @@
 """Reads that end where a partition ended when they began, against a scripted log."""
 
+import pytest
 import trio
 
+from pykbroker.cli.command import CommandFailed
 from pykbroker.cli.records.bounded import BoundedRead
+from pykbroker.cli.records.failing import FailingPartitions
+from pykbroker.cli.records.places import spans_of
 from pykbroker.client.consumer import Consumer
+from pykbroker.client.errors import ClientError
 from pykbroker.client.offsets import READ_UNCOMMITTED
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from pykbroker.protocol.records.control import ControlRecordType
 from tests.client.fake_broker import FakeBroker, with_broker
 from tests.client.scripted_log import T0, Log, batch, marker
@@ -15,7 +26,8 @@ def bounded(broker: FakeBroker, start: int, end: int, *, is_of_now: bool = True)
     cluster = broker.cluster()
     consumer = Consumer(cluster, resets_to_nearest=True)
     consumer.assign({T0: start})
-    return BoundedRead(cluster, consumer, {T0: end}, isolation_level=READ_UNCOMMITTED, is_of_now=is_of_now)
+    failing = FailingPartitions(cluster, READ_UNCOMMITTED)
+    return BoundedRead(consumer, {T0: end}, failing=failing, is_of_now=is_of_now)
 
 
 async def offsets(read: BoundedRead, most: int = 5_000) -> list[int]:
@@ -100,3 +112,37 @@ def test_an_end_that_is_still_to_come_is_waited_for() -> None:
         assert not read.is_finished
 
     with_broker(scenario)
+
+
+def test_a_partition_that_fails_is_told_once_and_given_up(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        log = Log(broker)
+        log.errors, log.latest = [ErrorCode.KAFKA_STORAGE_ERROR] * 10_000, 3
+        began = trio.current_time()
+        with pytest.raises(ClientError, match="Partition t-0: The log directory of the partition has failed"):
+            await offsets(bounded(broker, 0, 3))
+        assert trio.current_time() - began < 40
+
+    with_broker(scenario)
+    assert capsys.readouterr().err == (
+        "WARN: Partition t-0: KAFKA_STORAGE_ERROR: The log directory of the partition has failed; trying again, "
+        "for 30 s at most\n"
+    )
+
+
+def test_a_partition_whose_ends_nobody_tells_is_told_once_and_given_up(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        broker.serve_topics(t=1)
+        row = ListOffsetsPartitionResponse(partition_index=0, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        answer = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[row])])
+        broker.serve(ListOffsetsRequest, lambda request, version: answer)
+        cluster = broker.cluster()
+        await cluster.topic("t")
+        began = trio.current_time()
+        with pytest.raises(CommandFailed, match=r"t-0: KAFKA_STORAGE_ERROR: .* it has been so for 30 s"):
+            async with FailingPartitions(cluster, READ_UNCOMMITTED).watched([T0]):
+                await spans_of(cluster, [T0], READ_UNCOMMITTED)
+        assert trio.current_time() - began < 40
+
+    with_broker(scenario)
+    assert capsys.readouterr().err.count("\n") == 1

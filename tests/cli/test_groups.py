@@ -1,5 +1,6 @@
 """`pykbroker groups` against a broker."""
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -152,3 +153,24 @@ def test_two_members_share_the_partitions(call: Call, start: Start, topic: str) 
         assert all(consumer.poll() is None for consumer in consumers)
         counts = [row[4] for row in call(f"groups --describe --group {group} --members").cells]
     assert len(call(f"groups --describe --group {group}").cells) == 4
+
+
+def test_groups_of_every_type_are_listed_as_by_kafka_groups(call: Call, group: str) -> None:
+    all_types = call("groups --list --all-types")
+    assert all_types.lines[0].split() == ["GROUP", "TYPE", "PROTOCOL"]
+    assert [group, "Classic"] in all_types.cells
+    assert [group, "Classic"] in call("groups --list --all-types --consumer").cells
+    assert [group, "Classic"] in call("groups --list --all-types --group-type classic").cells
+    for none in ("--share", "--streams", "--protocol consumer", "--group-type share"):
+        assert [group, "Classic"] not in call(f"groups --list --all-types {none}").cells
+    rows = json.loads(call("groups --list --all-types --json").out)
+    assert {"group": group, "type": "classic", "protocol": None, "state": "Empty"} in rows
+
+
+def test_a_regular_expression_is_said_to_be_valid_or_not(call: Call) -> None:
+    assert call("groups --validate-regex a.*") == Outcome(0, "The regular expression `a.*` is valid.\n", "")
+    refused = call("groups --validate-regex [a")
+    assert refused == Outcome(1, "The regular expression `[a` is invalid: missing ]: [a.\n", "")
+    [told] = json.loads(call("groups --validate-regex (?=a) --json").out)
+    assert (told["regex"], told["valid"]) == ("(?=a)", False)
+    assert told["error"]

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from pykbroker.cli import holders
 from pykbroker.cli.holders import Holder, holder_of_file, holder_of_port, is_listened_on
+from pykbroker.cli.main import main
 
 from .test_start import StartNode, refused, start  # noqa: F401 - a fixture
 
@@ -117,6 +119,14 @@ def test_a_start_says_who_works_in_its_directory(start: StartNode, tmp_path: Pat
     line = refused("--data-dir", "d", "--port", "0", cwd=tmp_path)
     assert line.startswith(f"Error: the log directory d is in use by process {node.process.pid} (")
     assert line.endswith("; --data-dir DIR takes another one")
+
+
+def test_a_check_says_who_works_in_the_directory(start: StartNode, tmp_path: Path) -> None:  # noqa: F811
+    node = start("--data-dir", "d")
+    result = CliRunner().invoke(main, ["verify", str(tmp_path / "d")])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: the log directory {tmp_path}/d is in use by process {node.process.pid} (")
+    assert result.stderr.endswith("): stop the broker first\n")
 
 
 def test_a_file_that_java_has_locked_has_a_holder_as_well(tmp_path: Path) -> None:

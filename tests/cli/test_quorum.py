@@ -61,6 +61,9 @@ def test_a_controller_is_added_by_its_own_properties(call: Call, tmp_path: Path)
     text = "controller 7 with directory id Kjkd1c2oRUOx6z4qmZ3yWA and endpoints: CONTROLLER://localhost:9393\n"
     add = f"quorum add-controller --command-config {properties}"
     assert call(f"{add} --dry-run") == Outcome(0, f"DRY RUN of adding {text}", "")
+    [told] = json.loads(call(f"{add} --dry-run --json").out)
+    assert (told["controller"], told["added"]) == (7, False)
+    assert told["endpoints"] == ["CONTROLLER://localhost:9393"]
     assert call(add).err == "Error: the voters can't be changed while kraft.version is 0\n"
     (tmp_path / "meta.properties").unlink()
     assert call(add).code == 1
@@ -72,6 +75,8 @@ def test_a_controller_is_removed_by_id_and_directory(call: Call) -> None:
     assert call(f"{remove} {NO_DIRECTORY} --dry-run") == Outcome(
         0, f"DRY RUN of removing KRaft controller 7 with directory id {NO_DIRECTORY}\n", ""
     )
+    told = call(f"{remove} {NO_DIRECTORY} --dry-run --json")
+    assert json.loads(told.out) == [{"controller": 7, "directory_id": NO_DIRECTORY, "removed": False}]
     assert call(f"{remove} {NO_DIRECTORY}").code == 1
     assert call(f"{remove} x").err.startswith("Error: Failed to parse --controller-directory-id:")
 

@@ -140,11 +140,15 @@ def test_a_move_that_is_under_way_is_listed_and_cancelled(call: Call, moving: st
         "Error: Cancel the move of 1 partition? Nobody can be asked here, and --yes was not given. It would be "
         f"{moving}-0 stays on 1\n"
     )
-    cancelled = call(f"reassign cancel {moving}")
-    assert cancelled.lines[0] == "1 move cancelled."
+    cancelled = call(f"reassign cancel {moving} --json")
+    assert json.loads(cancelled.out) == [
+        {"topic": moving, "partition": 0, "state": "cancelled", "replicas": [1], "target": [1]}
+    ]
+    assert "Clearing broker-level throttles" in cancelled.err
     assert call("reassign --list") == Outcome(0, "No partition reassignments found.\n", "")
     until(lambda: replicas(call, moving) == [[1]], "the brokers know that the move is off")
     assert call(f"reassign cancel {moving}") == Outcome(0, "No move of these is under way.\n", "")
+    assert call(f"reassign cancel {moving} --json") == Outcome(0, "[]\n", "")
 
 
 def test_throttles_that_nobody_takes_away_are_told(call: Call, topic: str) -> None:
@@ -155,6 +159,13 @@ def test_throttles_that_nobody_takes_away_are_told(call: Call, topic: str) -> No
     until(lambda: call("reassign list --json").out.strip() == "[]", "all is moved")
     waited = call(f"reassign start {topic} --replicas 3 --throttle 1000000 --wait")
     assert (waited.code, waited.err) == (0, "")
+    back = call(f"reassign start {topic} --replicas 2 --throttle 1000000 --wait --json")
+    assert back.code == 0
+    assert json.loads(back.out) == [
+        {"topic": topic, "partition": 0, "state": "completed", "replicas": [3], "target": [2]}
+    ]
+    assert back.err.startswith("The inter-broker throttle limit was set to 1000000 B/s\n")
+    assert call(f"reassign start {topic} --replicas 2 --json") == Outcome(0, "[]\n", "")
     assert "throttled.replicas" not in call(f"configs --describe --entity-type topics --entity-name {topic}").out
 
 

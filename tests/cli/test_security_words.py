@@ -271,7 +271,11 @@ def test_a_token_is_renewed_and_expired_by_its_id(ask: Call, at_ours: Terminal) 
     ended, asked = at_ours(f"tokens expire {token['token_id']}", answer=b"n\n")
     assert ended == 1
     assert "Expire this delegation token? [y/N]" in asked
-    assert ask(f"tokens expire {token['token_id']}").code == 0
+    [again] = json.loads(ask(f"tokens renew {token['token_id']} --renew-time-period 90000 --json").out)
+    assert again["token_id"] == token["token_id"]
+    assert again["expires_ms"] > shown["expires_ms"]
+    [expired] = json.loads(ask(f"tokens expire {token['token_id']} --json").out)
+    assert expired["expires_ms"] < again["expires_ms"]
     assert token["token_id"] not in ask("tokens list").out
 
 

@@ -76,7 +76,10 @@ def test_what_hangs_is_found_and_aborted(
     [row] = call(find).cells
     assert row[:3] == [existing_topic, "0", str(hanging.producer_id)], "and not the one that the coordinator knows"
     where = f"--topic {existing_topic} --partition 0"
-    assert call(f"transactions abort {where} --start-offset {row[5]}").code == 0
+    aborted = call(f"transactions abort {where} --start-offset {row[5]} --json")
+    assert (aborted.code, aborted.err) == (0, "")
+    [told] = json.loads(aborted.out)
+    assert [str(told[each]) for each in ("topic", "partition", "producer_id", "producer_epoch")] == row[:4]
     assert call(find).cells == []
     again = call(f"transactions abort {where} --start-offset {row[5]}")
     assert (again.code, again.out) == (1, "")

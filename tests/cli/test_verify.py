@@ -211,8 +211,9 @@ def test_a_directory_in_use_is_refused(directory: Path) -> None:
     result = verify(directory)
     lock.release()
     assert result.exit_code == 1
-    assert (
-        result.output == f"Error: the log directory {directory} is in use by another process: stop the broker first\n"
+    assert result.output == (
+        f"Error: the log directory {directory} is in use by another process, which is not visible from here: "
+        "stop the broker first\n"
     )
     assert verify(directory).exit_code == 0
     (directory / LOCK_FILE).unlink()

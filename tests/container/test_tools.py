@@ -24,6 +24,8 @@ def test_every_tool_has_a_command_that_exists() -> None:
     [
         ("kafka-topics.sh --list", "topics --list"),
         ("kafka-topics --list", "topics --list"),
+        ("kafka-groups.sh --list --share", "groups --all-types --list --share"),
+        ("kafka-consumer-groups.sh --validate-regex a.*", "groups --validate-regex a.*"),
         ("kafka-console-producer.sh --broker-list a:1 --topic t", "produce --bootstrap-server a:1 --topic t"),
         ("kafka-log-dirs.sh --describe --broker-list 1,2", "log-dirs --describe --broker-list 1,2"),
         ("kafka-reassign-partitions.sh --broker-list=1,2", "reassign --broker-list=1,2"),

@@ -11,14 +11,11 @@ from collections.abc import Mapping
 
 import trio
 
-from pykbroker.client.cluster import Cluster
 from pykbroker.client.consumer import Consumer
-from pykbroker.client.errors import ClientError
 from pykbroker.client.fetched import ConsumedRecord
-from pykbroker.client.offsets import LATEST_TIMESTAMP, list_offsets
 from pykbroker.protocol.topic_partition import TopicPartition
 
-ASK_AGAIN_AFTER_S = 1.0
+from .failing import ASK_AGAIN_AFTER_S, FailingPartitions
 
 
 class BoundedRead:
@@ -26,17 +23,15 @@ class BoundedRead:
 
     def __init__(
         self,
-        cluster: Cluster,
         consumer: Consumer,
         ends: Mapping[TopicPartition, int],
         *,
-        isolation_level: int,
+        failing: FailingPartitions,
         is_of_now: bool,
     ) -> None:
-        self._cluster = cluster
+        self._failing = failing
         self._consumer = consumer
         self._ends = dict(ends)
-        self._isolation_level = isolation_level
         self._is_of_now = is_of_now
         self._starts = dict(consumer.positions)
         self._open = set(consumer.positions)
@@ -58,7 +53,7 @@ class BoundedRead:
         )
 
     async def poll(self, max_records: int) -> list[ConsumedRecord]:
-        """Raises ClientError."""
+        """Raises ClientError, and CommandFailed where a partition fails for too long."""
         records = await self._consumer.poll(max_records)
         if any(position > self._ends[of] for of, position in self._consumer.positions.items()):
             ends = self._ends
@@ -77,13 +72,8 @@ class BoundedRead:
             self._open.difference_update(finished)
 
     async def _ask_again(self) -> None:
-        times = dict.fromkeys(self._open, LATEST_TIMESTAMP)
-        try:
-            found = await list_offsets(self._cluster, times, isolation_level=self._isolation_level)
-        except ClientError as error:
-            if not error.retriable:
-                raise
-        else:
-            self._ends.update({of: min(self._ends[of], answer.offset) for of, answer in found.items()})
-            self._forget_finished()
+        positions = {of: offset for of, offset in self._consumer.positions.items() if of in self._open}
+        found = await self._failing.look(positions)
+        self._ends.update({of: min(self._ends[of], end) for of, end in found.items()})
+        self._forget_finished()
         self._next_question = trio.current_time() + ASK_AGAIN_AFTER_S
