@@ -73,7 +73,7 @@ def test_an_unusable_directory_is_left_out(tmp_path: Path, caplog: pytest.LogCap
         storage = open_storage(tmp_path)
     assert names(storage) == ["one", "three"]
     assert [record.getMessage() for record in caplog.records] == [
-        f"log directory {tmp_path}/two is offline: cannot create {tmp_path}/two: File exists"
+        f"log directory {tmp_path}/two is offline: cannot create {tmp_path}/two: a file has that name"
     ]
     storage.close()
 
