@@ -73,7 +73,7 @@ def with_a_controller(scenario: Callable[[Nodes], Awaitable[None]]) -> None:
     async def run() -> None:
         rng = random.Random(1)
         network = SimulatedNetwork(random.Random(rng.random()))
-        node = SimulatedNode(rng, network, overrides=LISTENERS)
+        node = SimulatedNode(rng, network, overrides=LISTENERS, takes_telemetry=True)
         async with trio.open_nursery() as nursery:
             ready = await node.start(nursery)
             broker = Client(await network.connect("127.0.0.1", 9092))
