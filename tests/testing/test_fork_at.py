@@ -94,8 +94,10 @@ def test_a_transaction_that_was_open_then_is_open(broker: Broker) -> None:
     assert broker.topic("t").values() == [b"one"]
     with broker.fork(at=is_open) as fork:
         assert fork.topic("t").values() == []
-        (transaction,) = fork.why.lso("t", 0).transactions
-        assert transaction.transactional_id == "x"
+        until(
+            lambda: [each.transactional_id for each in fork.why.lso("t", 0).transactions] == ["x"],
+            "the fork's coordinator knows the transaction",
+        )
         again = Producer({"bootstrap.servers": fork.bootstrap_servers, "transactional.id": "x"})
         again.init_transactions()
         again.begin_transaction()
