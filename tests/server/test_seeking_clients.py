@@ -6,8 +6,15 @@ import pytest
 
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.server.network.handlers import ConnectionState
-from pykbroker.server.network.seeking_clients import ENOUGH_MS, ENOUGH_QUESTIONS, FORGOTTEN_MS, SeekingClients
+from pykbroker.server.network.seeking_clients import (
+    ENOUGH_MS,
+    ENOUGH_QUESTIONS,
+    FORGOTTEN_MS,
+    QUESTIONS,
+    SeekingClients,
+)
 from pykbroker.server.network.transport import Address
+from pykbroker.server.node.handlers import TELEMETRY_APIS
 
 WHERE = Address("broker", 9092)
 HOST = "10.0.0.9"
@@ -81,3 +88,8 @@ def test_the_first_work_of_a_connection_is_noted(clock: HandClock, caplog: pytes
     assert state.has_worked
     ask(seeking, clock, 100, 1000)
     assert caplog.records == []
+
+
+def test_what_a_client_measures_of_itself_is_no_sign_that_it_came() -> None:
+    """Telemetry goes to any broker that the client knows, that of the bootstrap servers included."""
+    assert TELEMETRY_APIS <= QUESTIONS

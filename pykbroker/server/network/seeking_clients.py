@@ -35,6 +35,7 @@ QUESTIONS: Final = frozenset(
         ApiKey.SASL_AUTHENTICATE,
         ApiKey.INIT_PRODUCER_ID,
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
     }
 )
 """Requests that clients send to whichever broker they know, that of the bootstrap servers included."""
