@@ -104,7 +104,8 @@ def test_a_directory_in_use_is_refused(fresh_process: Callable[..., BrokerProces
     broker = fresh_process()
     result = run(verify, broker.data_directory)
     assert result.exit_code == 1
-    assert "is in use by another process: stop the broker first" in result.stderr
+    assert result.stderr.startswith(f"Error: the log directory {broker.data_directory} is in use by ")
+    assert result.stderr.endswith(": stop the broker first\n")
     assert result.output.count("\n") == 1
 
 

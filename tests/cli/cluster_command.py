@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from compat_tests.installed import PYTHONPATH
 from compat_tests.ports import take_consecutive_ports
 
-ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60
 READY = re.compile(r"pykbroker cluster ready: (\S+)\n")
 
@@ -28,7 +28,7 @@ class ClusterCommand:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pykbroker", "cluster", *arguments],
             cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
