@@ -29,7 +29,6 @@ from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
 READY = re.compile(
     r"pykbroker ready: PLAINTEXT://127\.0\.0\.1:(\d+) node\.id=(\d+) cluster\.id=(\S{22}) log\.dirs=(\S+)\n"
 )
-ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 180
 
 
