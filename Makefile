@@ -157,7 +157,7 @@ release-check: dist
 	rm -rf build/release-check
 	mkdir -p build/release-check
 	tar -xzf dist/*.tar.gz -C build/release-check --strip-components 1
-	$(BIN)/tox run --conf build/release-check/pyproject.toml --installpkg dist/*.whl $(addprefix --discover ,$(PYTHONS)) \
+	$(BIN)/tox run --conf build/release-check/pyproject.toml --installpkg dist/*.whl $(if $(PYTHONS),--discover $(PYTHONS)) \
 		$(if $(RELEASE_ARGS),-- $(RELEASE_ARGS))
 
 bench: $(VENV)/.all-installed system-packages

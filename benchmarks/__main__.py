@@ -32,6 +32,7 @@ from benchmarks.basics import BASICS
 from benchmarks.bench import Bench, Figures, Measure, Scene
 from benchmarks.brokers import KINDS, compile_bytecode, new_broker
 from benchmarks.clusters import CLUSTER_NODE_KINDS, ClusterBench, ClusterMeasure, ClusterScene
+from benchmarks.commands import COMMANDS
 from benchmarks.fetches import FETCHES
 from benchmarks.group_loading import load_groups
 from benchmarks.java_tools import JavaTools
@@ -60,7 +61,8 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "test suites": Scene(
         {"in-process broker": suites.in_process_broker, "100 tests": suites.hundred_tests}, suites.AS_IT_COMES
     ),
-    "metrics": Scene({"metrics scraped each second": metrics.scraped_produce, "idle, visited": metrics.idle}),
+    "commands": Scene(COMMANDS),
+    "metrics": Scene({"idle, visited": metrics.idle, "metrics scraped each second": metrics.scraped_produce}),
     "journal": Scene({"journal on": journal.journal_cost}, is_started=False),
     "forks": Scene({"forks of 1 GB": suites.forks_of_a_gigabyte}),
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),

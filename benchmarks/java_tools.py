@@ -19,8 +19,12 @@ class JavaTools:
     java: str
     class_path: str
 
+    def command(self, main_class: str, *arguments: str, heap: str) -> list[str]:
+        """heap: the most that the JVM takes, as `256M`."""
+        return [self.java, f"-Xmx{heap}", "-cp", self.class_path, main_class, *arguments]
+
     def _run(self, main_class: str, *arguments: str) -> str:
-        command = [self.java, "-Xmx1G", "-cp", self.class_path, main_class, *arguments]
+        command = self.command(main_class, *arguments, heap="1G")
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         if done.returncode:
             raise ToolFailed(f"{main_class} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")

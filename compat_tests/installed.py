@@ -10,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 import pykbroker
 
 ROOT = Path(__file__).parents[1]
@@ -18,6 +20,8 @@ IS_THE_TREE = ROOT.resolve() == INSTALLED
 
 PYTHONPATH = str(ROOT) if IS_THE_TREE else os.pathsep.join((str(INSTALLED), str(ROOT)))
 """For a program that imports pykbroker, and maybe tests."""
+
+needs_a_clone = pytest.mark.skipif(not IS_THE_TREE, reason="pykbroker's packages are links in a clone alone")
 
 
 def prefer_what_is_installed() -> None:

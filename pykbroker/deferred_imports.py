@@ -3,10 +3,11 @@
     with deferred("h2.connection"):
         import hypercorn
 
-`importlib.util.LazyLoader` of the standard library makes them: they are found, and stand in `sys.modules`, but are not
-executed before something of them is asked for. Name only modules that are imported whole (`import h2.connection`, not
-`from h2.connection import …`), and in one place: a second import executes them. What is deferred is slower at its first
-use, and nothing else changes: a module that is not installed is missing as before.
+They are found, and stand in `sys.modules`, but are not executed before something of them is asked for. Name only those
+that are imported whole (`import h2.connection`, not `from h2.connection import …`). Where others import them as well,
+they stay as they are: `importlib.util.LazyLoader` would execute them then, and before Python 3.12 it gave a second
+thread the half of one. What is deferred is slower at its first use, and nothing else changes: a module that is not
+installed is missing as before.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
+from threading import RLock
 from types import ModuleType
+from typing import Any
 
 
 @contextmanager
@@ -43,5 +46,44 @@ class _Deferring:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _Deferral(spec.loader)
         return spec
+
+
+class _Deferral(Loader):
+    """Loads a module without executing it, which the loader that was found does later."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._lock = RLock()
+        self._executes = False
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None
+        spec.loader = module.__loader__ = self._loader
+        spec.loader_state = self
+        module.__class__ = _DeferredModule
+
+    def execute(self, module: ModuleType) -> None:
+        """Once, whichever thread asks first: the others wait, and what it asks while it is executed is answered."""
+        with self._lock:
+            if type(module) is _DeferredModule and not self._executes:
+                self._executes = True
+                try:
+                    self._loader.exec_module(module)
+                finally:
+                    self._executes = False
+                module.__class__ = ModuleType
+
+
+class _DeferredModule(ModuleType):
+    """A module that has not been executed."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "__spec__":  # what the import system looks at, of a module that it has
+            ModuleType.__getattribute__(self, "__spec__").loader_state.execute(self)
+        return ModuleType.__getattribute__(self, name)  # no `super()`: it may have become one meanwhile

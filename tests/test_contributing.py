@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.installed import needs_a_clone
 from tests.diffs import BadDiff, changed
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +50,7 @@ def steps(guide: str) -> list[Step]:
     return [Step(kind, file, text) for kind, file, text in _FENCE.findall(guide)]
 
 
+@needs_a_clone
 def test_each_example_works_and_its_tests_pass(tmp_path: Path) -> None:
     for name in OF_A_COPY:
         if (ROOT / name).is_dir():

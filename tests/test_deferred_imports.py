@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from compat_tests.waiting import until
 from pykbroker.deferred_imports import deferred
 
 
@@ -27,6 +29,41 @@ def test_a_module_is_executed_when_something_of_it_is_asked_for(modules: Path) -
     assert not told.exists()
     assert library.used() == library.used() == 7
     assert told.exists()
+
+
+def test_another_import_executes_nothing(modules: Path) -> None:
+    (modules / "seldom_used.py").write_text("raise RuntimeError('executed')\n")
+    for name in ("first", "second"):
+        (modules / f"{name}.py").write_text("import seldom_used\ndef used(): return seldom_used.value\n")
+    with deferred("seldom_used"):
+        first = importlib.import_module("first")
+    second = importlib.import_module("second")
+    for library in (first, second, first):
+        with pytest.raises(RuntimeError, match="executed"):
+            library.used()
+
+
+def test_two_threads_get_the_whole_of_it(modules: Path) -> None:
+    """The second asks while the first one executes it."""
+    (modules / "seldom_used.py").write_text(
+        "import gate, seldom_used\n"
+        "assert not hasattr(seldom_used, 'value')\n"
+        "gate.entered.set()\n"
+        "gate.opened.wait(60)\n"
+        "value = 7\n"
+    )
+    (modules / "gate.py").write_text("import threading\nentered, opened = threading.Event(), threading.Event()\n")
+    (modules / "a_library.py").write_text("import seldom_used\ndef used(): return seldom_used.value\n")
+    with deferred("seldom_used"):
+        library = importlib.import_module("a_library")
+    gate = importlib.import_module("gate")
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(library.used)
+        assert gate.entered.wait(60)
+        second = threads.submit(library.used)
+        until(second.running, "the second thread asks")
+        gate.opened.set()
+        assert first.result() == second.result() == 7
 
 
 def test_a_part_of_a_package_is_deferred_alone(modules: Path) -> None:

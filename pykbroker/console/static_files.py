@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .checks import HEADERS
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 _CONTENT_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -23,6 +20,7 @@ _CONTENT_TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 SHELL: Final = "index.html"
+_DIRECTORY: Final = Path(__file__).parent / "static"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class StaticFiles:
     def answer(self, request: Request, path: str, status: int = 200) -> Response | None:
         """Return the file, or 304 where the browser has it already; None where there is no such file."""
         if self._files is None:
-            self._files = dict(_read(resources.files("pykbroker.console") / "static", PurePosixPath()))
+            self._files = dict(_read())
         file = self._files.get(path)
         if file is None:
             return None
@@ -51,14 +49,9 @@ class StaticFiles:
         return Response(file.content, status, headers, file.content_type)
 
 
-def _read(directory: Traversable, path: PurePosixPath) -> list[tuple[str, _File]]:
-    found: list[tuple[str, _File]] = []
-    for entry in directory.iterdir():
-        below = path / entry.name
-        if entry.is_dir():
-            found += _read(entry, below)
-        elif below.suffix in _CONTENT_TYPES:
-            content = entry.read_bytes()
+def _read() -> Iterator[tuple[str, _File]]:
+    for path in _DIRECTORY.rglob("*"):
+        if path.suffix in _CONTENT_TYPES:
+            content = path.read_bytes()
             tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
-            found.append((str(below), _File(content, _CONTENT_TYPES[below.suffix], tag)))
-    return found
+            yield path.relative_to(_DIRECTORY).as_posix(), _File(content, _CONTENT_TYPES[path.suffix], tag)

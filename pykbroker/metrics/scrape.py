@@ -31,7 +31,8 @@ from .of_requests import read_connections, read_requests
 from .of_telemetry import read_telemetry
 from .readings import Readings
 
-with deferred("snappy"):  # for pushes to other servers, where it is installed: two megabytes
+# Snappy is for pushes to other servers, where it is installed, two megabytes; HTML for a server of the library's own.
+with deferred("snappy", "html"):
     from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
     from prometheus_client.exposition import choose_encoder, gzip_accepted
     from prometheus_client.gc_collector import GCCollector

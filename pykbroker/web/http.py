@@ -17,7 +17,7 @@ from pykbroker.error_groups import first_of
 
 from .bounded_stream import BoundedStream
 
-with deferred("h2.connection", "priority"):  # HTTP/2, which is not spoken here: a megabyte
+with deferred("h2.connection", "h2.events", "h2.exceptions", "priority"):  # HTTP/2, not spoken here: over a megabyte
     from hypercorn.config import Config
     from hypercorn.events import Closed
     from hypercorn.protocol.h11 import H11Protocol

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.installed import needs_a_clone
 from tests.diffs import BadDiff
 from tests.mutations.mutant import PACKAGES, ROOT, Mutant, meaning
 from tests.mutations.planted_bugs import PlantedBug, all_planted_bugs, planted_bugs
@@ -79,11 +80,13 @@ def test_a_run_has_a_verdict_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.pyc")), "what a bug was compiled to would outlive it"
 
 
+@needs_a_clone
 def test_a_copy_of_the_tree_can_be_asked(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "tree")
     assert run(tree.path, ["tests/security/sasl/test_plain.py"], 0.0).verdict is Verdict.SURVIVED
 
 
+@needs_a_clone
 def test_the_working_tree_is_not_touched(tmp_path: Path) -> None:
     bug = planted_bugs("transactions")[0].mutant()
     before = (ROOT / bug.path).read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter
 
 import pytest
@@ -94,6 +95,12 @@ def test_a_full_pass_waits_for_a_quiet_moment_or_an_hour(busy_share: float, firs
     assert len(world.full_passes_s) == (6 if first_s == 600 else 1)
 
 
+needs_full_passes = pytest.mark.skipif(
+    sys.version_info[:2] == (3, 14), reason="Python 3.14 has passes over a part of the old objects, and no full ones"
+)
+
+
+@needs_full_passes
 def test_cpython_counts_anew_behind_a_freeze() -> None:
     thresholds = gc.get_threshold()
     collection = GarbageCollection()
@@ -110,6 +117,7 @@ def test_cpython_counts_anew_behind_a_freeze() -> None:
     assert kept
 
 
+@needs_full_passes
 def test_allocations_set_off_no_full_pass() -> None:
     full_passes = []
 
