@@ -77,7 +77,7 @@ class _Deferral(Loader):
                     self._loader.exec_module(module)
                 finally:
                     self._executes = False
-                module.__class__ = ModuleType
+                module.__class__ = ModuleType  # type: ignore[assignment]
 
 
 class _DeferredModule(ModuleType):

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -165,6 +165,10 @@ def one_line(error: BaseException) -> str:
 
 def forget_stdout() -> None:
     """Let standard output go nowhere: nobody reads it, and what Python flushes at its exit must not fail again."""
+    forget(sys.stdout)
+
+
+def forget(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, stream.fileno())
     os.close(null)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -64,6 +65,12 @@ class _Commands(LazyGroup):
     Ctrl-C ends them with 130 also where it comes while their modules are imported.
     """
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **extra)
+        finally:
+            _forget_full_stderr()
+
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _ends_in_silence():
             return super().make_context(*args, **extra)
@@ -71,6 +78,19 @@ class _Commands(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         with _ends_in_silence():
             return super().invoke(ctx)
+
+
+def _forget_full_stderr() -> None:
+    """Python makes 120 of any exit code where standard error does not take what is left for it, on a full disk."""
+    stderr = sys.stderr
+    if stderr is None:  # closed before the start
+        return
+    try:
+        stderr.flush()
+    except OSError:
+        from .command import forget
+
+        forget(stderr)
 
 
 @contextmanager

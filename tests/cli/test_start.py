@@ -276,7 +276,7 @@ def test_a_node_serves_where_its_output_goes_nowhere(tmp_path: Path, stream: str
     process = subprocess.Popen(
         ["/bin/sh", "-c", f"exec {sys.executable} -m pykbroker {flags} {stream}{to}"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, "PYTHONUNBUFFERED": ""},  # as a user has it
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
