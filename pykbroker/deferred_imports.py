@@ -51,7 +51,7 @@ class _Deferring:
 
 
 class _Deferral(Loader):
-    """Loads a module without executing it, which the loader that was found does later."""
+    """A loader that executes nothing: the loader that was found does it later."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
