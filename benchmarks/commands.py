@@ -19,7 +19,7 @@ _WAIT_S = 60
 
 def show_help(bench: Bench) -> Figures:
     """A group's help is what Apache Kafka's tool for topics has; `pykbroker` has one for all of them."""
-    return _median(_command(bench, [], "--help"), "")
+    return _median(_command(bench, [], "--help"), "--help")
 
 
 def list_topics(bench: Bench) -> Figures:
@@ -42,9 +42,9 @@ def _median(command: list[str], expected: str) -> Figures:
     took_s = []
     for _ in range(_RUNS + 1):
         began = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S)  # Kafka's help ends with 1
         took_s.append(time.perf_counter() - began)
-        assert expected in done.stdout + done.stderr
+        assert expected in done.stdout + done.stderr, done
     return {"s": statistics.median(took_s[1:])}
 
 

@@ -111,6 +111,34 @@ def test_features_are_mapped_and_changed_as_by_kafka_features(broker: Broker, ar
     assert (ours.returncode, ours.lines) == (theirs.returncode, theirs.lines)
 
 
+def test_client_metrics_are_those_of_kafka_client_metrics(broker: Broker) -> None:
+    for arguments in (
+        (
+            "--alter",
+            "--name",
+            "one",
+            "--metrics",
+            "a.,b.",
+            "--interval",
+            "1000",
+            "--match",
+            "client_id=x,client_source_port=9",
+        ),
+        ("--alter", "--name", "two"),
+        ("--list",),
+        ("--describe",),
+        ("--describe", "--name", "none"),
+        ("--alter", "--name", "one", "--interval", ""),
+        ("--describe", "--name", "one"),
+        ("--delete", "--name", "one"),
+        ("--delete", "--name", "none"),
+        ("--list",),
+    ):
+        theirs = run_tool(Tool.CLIENT_METRICS, "--bootstrap-server", broker.bootstrap, *arguments)
+        ours = run_command("client-metrics", broker.bootstrap, *arguments)
+        assert [line for line in ours.lines if line] == [line for line in theirs.lines if line], arguments
+
+
 def test_apis_are_those_of_kafka_broker_api_versions(broker: Broker) -> None:
     theirs = run_tool(Tool.API_VERSIONS, "--bootstrap-server", broker.bootstrap)
     ours = run_command("apis", broker.bootstrap)

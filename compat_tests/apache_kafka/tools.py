@@ -28,6 +28,7 @@ class Tool(StrEnum):
 
     ACLS = "org.apache.kafka.tools.AclCommand"
     API_VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
+    CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
     CONFIGS = "kafka.admin.ConfigCommand"
     CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"

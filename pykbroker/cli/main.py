@@ -38,6 +38,7 @@ _COMMANDS = {
     "transactions": "List, describe and find transactions, and abort those that hang.",
     "delete-records": "Delete the records of partitions up to given offsets.",
     "configs": "Describe and alter configurations.",
+    "client-metrics": "List, describe, alter and delete subscriptions to what clients measure.",
     "users": "Describe and alter the users who log in by SCRAM.",
     "acls": "Add, remove and list ACLs: who may do what.",
     "quotas": "Describe and alter quotas of users, clients and addresses.",

@@ -12,6 +12,7 @@ from typing import Final
 TOOLS: Final = {
     "kafka-acls": "acls",
     "kafka-broker-api-versions": "apis",
+    "kafka-client-metrics": "client-metrics",
     "kafka-cluster": "brokers",
     "kafka-configs": "configs",
     "kafka-console-consumer": "consume",
