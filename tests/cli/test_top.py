@@ -338,7 +338,8 @@ def test_a_terminal_that_goes_away_ends_it(broker: Broker) -> None:
     with Terminal(flags, ignored=signal.SIGHUP) as terminal:
         terminal.wait_for("BROKER ")
         terminal.close()
-        assert terminal.process.wait(TIMEOUT_S) == 1
+        # 1 with PYTHONUNBUFFERED: its last words, which are none, are written then and fail.
+        assert terminal.process.wait(TIMEOUT_S) in (0, 1)
 
 
 def test_a_terminal_that_cannot_be_drawn_on_has_plain_snapshots(broker: Broker) -> None:
