@@ -28,8 +28,9 @@ CHECKS := check-style check-mypy check-pyright check-imports
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
 	hostile kafka-tests examples screenshots spark reference site dist release-check bench clean system-packages
 .DELETE_ON_ERROR:
-# A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
-unexport PYTHONDONTWRITEBYTECODE
+# A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says. Output has
+# buffers, as users have it: without them a full disk is met at another place.
+unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 
 run: $(VENV)/.run-installed
 	@exec $(BIN)/pykbroker start
