@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from .command import CommandFailed
 
@@ -25,11 +25,15 @@ _MODE = 0o644
 
 
 class PortFile:
-    """A port file at `path`. Everything raises CommandFailed."""
+    """A port file at `path`. Everything raises CommandFailed.
+
+    What was written stays open until it is removed: its number among the files of the volume is given to no other one
+    meanwhile, as that of a file is which a later node has removed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = Path(os.path.abspath(path))
-        self._written: os.stat_result | None = None
+        self._written: TextIO | None = None
 
     def prepare(self) -> None:
         """Remove what an earlier run left, and see that the file can be written."""
@@ -52,10 +56,10 @@ class PortFile:
         with self._named_errors():
             descriptor, name = self._new_file()
             try:
-                with open(descriptor, "w") as file:
-                    file.write(port_file_text(listeners, ctl))
-                    os.fchmod(descriptor, _MODE)
-                    self._written = os.fstat(descriptor)
+                self._written = open(descriptor, "w")  # noqa: SIM115 - it stays open
+                self._written.write(port_file_text(listeners, ctl))
+                self._written.flush()
+                os.fchmod(descriptor, _MODE)
                 os.rename(name, self._path)
             except BaseException:
                 with suppress(OSError):
@@ -64,8 +68,10 @@ class PortFile:
 
     def remove(self) -> None:
         """Remove the file that was written, and not one that another node has put there since."""
-        with suppress(OSError):
-            if self._written is not None and os.path.samestat(self._written, os.lstat(self._path)):
+        if self._written is None:
+            return
+        with suppress(OSError), self._written as written:
+            if os.path.samestat(os.fstat(written.fileno()), os.lstat(self._path)):
                 self._path.unlink()
 
     def _new_file(self) -> tuple[int, str]:

@@ -194,6 +194,20 @@ def test_an_empty_file_is_a_name_that_somebody_reserved(place: Place) -> None:
     process.communicate(timeout=TIMEOUT_S)
 
 
+def test_a_later_file_is_never_taken_for_an_earlier_one(tmp_path: Path) -> None:
+    """A volume gives the number of a file that is gone to the next one."""
+    listeners = [BoundListener("PLAINTEXT", "127.0.0.1", 9092, "PLAINTEXT")]
+    for _ in range(20):
+        first, second = PortFile(tmp_path / "port"), PortFile(tmp_path / "port")
+        for each in (first, second):
+            each.prepare()
+            each.write(listeners)
+        first.remove()
+        assert (tmp_path / "port").read_text().startswith("127.0.0.1:9092\n")
+        second.remove()
+        assert not list(tmp_path.iterdir())
+
+
 def test_the_port_file_of_a_later_node_stays(place: Place) -> None:
     first, second = place.start("--port-file", str(place.port_file)), None
     ready(first)
