@@ -15,11 +15,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import RLock
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:  # whose module imports what packages of files need
+    Loader = object
 
 
 @contextmanager

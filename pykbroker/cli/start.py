@@ -64,6 +64,13 @@ def command(flags: StartFlags) -> None:
 
         ParentWatch(flags.parent_pid).start(stop.ask)
     with stop.interrupting():
+        from pykbroker.deferred_imports import deferred
+
+        with deferred("bz2", "lzma", "hashlib", "hmac"):  # archives, and all that OpenSSL has: over a megabyte
+            import hashlib  # noqa: F401
+            import hmac  # noqa: F401
+            import shutil  # noqa: F401
+
         import pykbroker.config  # noqa: F401 - takes a while
         from pykbroker.server.runtime.log_lines import write_log_to
 

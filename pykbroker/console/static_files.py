@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,5 +53,5 @@ def _read() -> Iterator[tuple[str, _File]]:
     for path in _DIRECTORY.rglob("*"):
         if path.suffix in _CONTENT_TYPES:
             content = path.read_bytes()
-            tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+            tag = f'"{len(content):x}-{crc32(content):x}"'
             yield path.relative_to(_DIRECTORY).as_posix(), _File(content, _CONTENT_TYPES[path.suffix], tag)

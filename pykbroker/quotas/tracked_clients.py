@@ -6,8 +6,8 @@ name is kept as its digest: a client id may have 32 KiB.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from .entities import ClientQuotaEntity
@@ -84,4 +84,4 @@ class TrackedClients(Generic[SensorT]):
 
 
 def _short(name: str) -> _Name:
-    return name if len(name) <= _LONG_NAME else sha256(name.encode()).digest()
+    return name if len(name) <= _LONG_NAME else hashlib.sha256(name.encode()).digest()

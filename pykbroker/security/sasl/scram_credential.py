@@ -6,11 +6,10 @@ UTF-8 bytes, without SASLprep.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import new as new_hash
-from hashlib import pbkdf2_hmac
 from typing import Final
 
 from .mechanism import SCRAM_SHA_256, SCRAM_SHA_512
@@ -35,13 +34,13 @@ class ScramMechanism:
     hash_name: str
 
     def hash(self, data: bytes) -> bytes:
-        return new_hash(self.hash_name, data).digest()
+        return hashlib.new(self.hash_name, data).digest()
 
     def hmac(self, key: bytes, data: bytes) -> bytes:
         return hmac.digest(key, data, self.hash_name)
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        return pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
+        return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
     def client_key(self, salted_password: bytes) -> bytes:
         return self.hmac(salted_password, b"Client Key")
