@@ -1,4 +1,4 @@
-"""What the flags of `pykbroker client-metrics` ask for. The model is Kafka's `ClientMetricsCommand`."""
+"""The flags of `pykbroker client-metrics`. The model is Kafka's `ClientMetricsCommand`."""
 
 from __future__ import annotations
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pykbroker.deferred_imports import deferred
-
 from .keys import ConfigurationError
 
 _LARGEST_BYTES: Final = 16 << 20
@@ -30,8 +28,7 @@ class PropertiesFile:
 
 def read_properties_file(path: str | Path) -> PropertiesFile:
     """The file's keys and values with their lines. Raises ConfigurationError."""
-    with deferred("xml.etree.ElementTree"):  # for properties in XML: half a megabyte
-        import javaproperties
+    import javaproperties
 
     file = PropertiesFile({}, {})
     line = 1
