@@ -68,6 +68,14 @@ def logs_in(secured: Secured, mechanism: str, name: str, password: str) -> bool:
     return True
 
 
+def listens(address: tuple[str, int]) -> bool:
+    try:
+        with Wire(address):
+            return True
+    except ConnectionRefusedError:
+        return False
+
+
 def alter(broker: BrokerProcess, request: AlterUserScramCredentialsRequest) -> None:
     with Wire(broker.address) as wire:
         answer = wire.call(request, 0)
@@ -108,6 +116,7 @@ def test_users_stay_with_their_directory(
         watch_log(request.node, broker)
         broker.start()
         try:
+            until(lambda: listens(secured.sasl), "Apache Kafka's listeners come one after another")  # noqa: B023
             for (mechanism, name), password in users.items():
                 assert logs_in(secured, mechanism, name, password), name
                 assert not logs_in(secured, mechanism, name, "wrong"), name
