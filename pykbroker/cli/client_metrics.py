@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .client_metrics_options import ClientMetricsOptions, Subscription, name_of
+from .client_metrics_options import ClientMetricsOptions, configs_of, name_of
 from .command import CommandFailed, bootstrap_options, reject
 from .confirmation import yes_option
 from .connect import run_on_cluster
@@ -73,12 +73,13 @@ def command(
     """List, describe, alter and delete subscriptions to what clients measure of themselves."""
     if (alters, deletes, describes, lists).count(True) != 1:
         raise CommandFailed("Command must include exactly one action: --alter, --delete, --describe or --list.")
-    subscription = Subscription(metrics=metrics, interval=interval, match=match)
-    options = ClientMetricsOptions(
-        bootstrap_server, command_config, subscription=subscription, as_json=as_json, as_kafka=True
-    )
-    names = [] if name is None else [name]
-    if not alters:
+    names = () if name is None else (name,)
+    configs: dict[str, str] = {}
+    if alters:
+        if bool(name) == generate_name:
+            raise CommandFailed("One of --name or --generate-name must be specified with --alter.")
+        names, configs = (name_of(name),), configs_of(metrics, interval, match)
+    else:
         reject(
             {"--generate-name": generate_name, "--interval": interval, "--match": match, "--metrics": metrics},
             "can be used with --alter only",
@@ -89,16 +90,12 @@ def command(
         raise CommandFailed("A client metrics resource name must be specified with --delete.")
     from . import client_metrics_actions as actions
 
-    if alters:
-        if bool(name) == generate_name:
-            raise CommandFailed("One of --name or --generate-name must be specified with --alter.")
-        _run(actions.alter, options.of(name_of(name)))
-    elif deletes:
-        _run(actions.delete, options.of(*names))
-    elif describes:
-        _run(actions.describe, options.of(*names))
-    else:
-        _run(actions.list_names, options)
+    chosen = {actions.alter: alters, actions.delete: deletes, actions.describe: describes, actions.list_names: lists}
+    [action] = [each for each, is_asked_for in chosen.items() if is_asked_for]
+    options = ClientMetricsOptions(
+        bootstrap_server, command_config, names, configs=configs, as_json=as_json, as_kafka=True
+    )
+    _run(action, options)
 
 
 def _run(action: Callable[[Cluster, ClientMetricsOptions], Awaitable[None]], options: ClientMetricsOptions) -> None:
@@ -164,13 +161,13 @@ def alter(
     """Make a subscription, or change what is given of one and leave the rest."""
     if bool(name) == generate_name:
         raise CommandFailed("Give a name or --generate-name")
-    subscription = Subscription(metrics=metrics, interval=interval, match=match)
-    if subscription.is_empty:
+    configs = configs_of(metrics, interval, match)
+    if not configs:
         raise CommandFailed("Say what to alter: --metrics, --interval or --match")
     from . import client_metrics_actions as actions
 
-    options = ClientMetricsOptions(bootstrap_server, command_config, subscription=subscription, as_json=as_json)
-    _run(actions.alter, options.of(name_of(name)))
+    options = ClientMetricsOptions(bootstrap_server, command_config, (name_of(name),), configs, as_json=as_json)
+    _run(actions.alter, options)
 
 
 @command.command("delete", epilog=examples(("One of them", "pykbroker client-metrics delete everybody --yes")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -38,11 +38,11 @@ async def list_names(cluster: Cluster, options: ClientMetricsOptions) -> None:
 async def describe(cluster: Cluster, options: ClientMetricsOptions) -> None:
     """Print subscriptions with all their configs, defaults too. For Kafka's tool it is no error that there is none."""
     there = await list_client_metrics(cluster)
-    missing = [name for name in options.names if name not in there]
+    missing = _missing(options.names, there)
     if missing and not options.as_kafka:
         raise _no_subscription(missing)
     found: list[Value] = []
-    names = [name for name in options.names or there if name in there]
+    names = [name for name in options.names if name not in missing] if options.names else there
     with progress("Describing subscriptions", len(names)) as advance:
         for name in names:
             rows = await describe_configs(cluster, _resource(name))
@@ -54,7 +54,7 @@ async def describe(cluster: Cluster, options: ClientMetricsOptions) -> None:
                     print_rows(rows, explain=False)
                 else:
                     for row in rows:
-                        click.echo(f"  {row.name}={'null' if row.value is None else printable(row.value)}")
+                        click.echo(f"  {printable(row.name)}={'null' if row.value is None else printable(row.value)}")
             advance()
     if options.as_json:
         print_json(found)
@@ -66,9 +66,8 @@ async def describe(cluster: Cluster, options: ClientMetricsOptions) -> None:
 async def alter(cluster: Cluster, options: ClientMetricsOptions) -> None:
     """Make a subscription or change one; an empty value gives a config its default."""
     (name,) = options.names
-    configs = options.subscription.configs
-    to_set = {key: value for key, value in configs.items() if value}
-    to_delete = [key for key, value in configs.items() if not value]
+    to_set = {key: value for key, value in options.configs.items() if value}
+    to_delete = [key for key, value in options.configs.items() if not value]
     await alter_configs(cluster, _resource(name), to_set, to_delete)
     with outcomes(as_json=options.as_json) as made:
         made.add(
@@ -78,11 +77,9 @@ async def alter(cluster: Cluster, options: ClientMetricsOptions) -> None:
 
 
 async def delete(cluster: Cluster, options: ClientMetricsOptions) -> None:
-    """Delete subscriptions: each of their configs that is set."""
+    """Delete subscriptions, which are gone without a config of their own."""
     if not options.as_kafka:
-        there = await list_client_metrics(cluster)
-        missing = [name for name in options.names if name not in there]
-        if missing:
+        if missing := _missing(options.names, await list_client_metrics(cluster)):
             raise _no_subscription(missing)
         count = len(options.names)
         question = f"Delete {count} subscription{'' if count == 1 else 's'}"
@@ -95,7 +92,13 @@ async def delete(cluster: Cluster, options: ClientMetricsOptions) -> None:
             advance()
 
 
-def _no_subscription(names: Sequence[str]) -> CommandFailed:
+def _missing(names: Iterable[str], there: Iterable[str]) -> dict[str, None]:
+    """Return the names that nothing has, each once."""
+    known = frozenset(there)
+    return dict.fromkeys(name for name in names if name not in known)
+
+
+def _no_subscription(names: Iterable[str]) -> CommandFailed:
     return CommandFailed(f"There is no subscription {', '.join(map(printable, names))}")
 
 

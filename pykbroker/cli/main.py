@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,10 +60,11 @@ _COMMANDS = {
     "completion": "Print the script that lets a shell complete commands and options.",
 }
 _EXIT_INTERRUPTED: Final = 130
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Commands(LazyGroup):
-    """All commands. A closed pipe (`| head`) is a good end of each of them, and of its help.
+    """All commands. A closed pipe (`| head`) is a good end of each of them, and of its help; a full disk is one line.
 
     Ctrl-C ends them with 130 also where it comes while their modules are imported.
     """
@@ -73,11 +76,11 @@ class _Commands(LazyGroup):
             _forget_full_stderr()
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        with _ends_in_silence():
+        with _ends_shortly():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _ends_in_silence():
+        with _ends_shortly():
             return super().invoke(ctx)
 
 
@@ -95,7 +98,7 @@ def _forget_full_stderr() -> None:
 
 
 @contextmanager
-def _ends_in_silence() -> Iterator[None]:
+def _ends_shortly() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
@@ -105,6 +108,13 @@ def _ends_in_silence() -> Iterator[None]:
         raise SystemExit(0) from None
     except KeyboardInterrupt:
         raise SystemExit(_EXIT_INTERRUPTED) from None
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        from .command import forget_stdout
+
+        forget_stdout()
+        raise click.ClickException(os.strerror(error.errno)) from None
 
 
 @click.group(

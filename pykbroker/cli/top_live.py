@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from .command import CommandFailed
 from .output import stdout_is_terminal
 from .top_keys import keys, single_keys
 from .top_screen import Choice, SortKey, screen_lines
@@ -36,7 +37,7 @@ class LiveScreen:
         self._live: Live | None = None
 
     async def run(self, snapshots: AsyncGenerator[Snapshot, None]) -> None:
-        """Return at `q`, when there are no more snapshots, and when the terminal is gone."""
+        """Return at `q`, and when there are no more snapshots. Raises CommandFailed when the terminal is gone."""
         with single_keys() as keyboard, self._screen(), trio.open_signal_receiver(signal.SIGWINCH) as resized:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._redraw_at, resized)
@@ -49,6 +50,8 @@ class LiveScreen:
                         self._snapshot = snapshot
                         self._draw()
                 nursery.cancel_scope.cancel()
+        if not stdout_is_terminal():
+            raise CommandFailed("The terminal is gone")
 
     def _screen(self) -> Live:
         self._live = Live(

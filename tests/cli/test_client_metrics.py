@@ -104,3 +104,8 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(call: Call, flags: 
     assert message in refused.err
     assert refused.err.count("\n") == 1
     assert call("client-metrics list").out == before
+
+
+def test_what_is_wrong_in_itself_needs_no_cluster(call: Call) -> None:
+    refused = call("client-metrics --alter --name x --interval 1s --bootstrap-server 127.0.0.1:1", with_server=False)
+    assert refused == Outcome(1, "", "Error: Invalid interval value. Enter an integer, or leave empty to reset.\n")

@@ -13,6 +13,7 @@ from pykbroker.cli.start_web import StartWeb
 from pykbroker.cli.stop_requests import StopRequests
 from pykbroker.config import BrokerConfig
 from pykbroker.security.sasl.process_options import NO_OPTIONS
+from tests.collector import needs_full_passes
 
 
 class ShortLivedNode:
@@ -39,7 +40,7 @@ def collector() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.mark.skipif(gc.get_threshold()[2] == 0, reason="the collector of this Python is incremental: Python 3.14")
+@needs_full_passes
 @pytest.mark.usefixtures("collector")
 def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""

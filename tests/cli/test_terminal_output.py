@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import PYKBROKER, ROOT, Outcome
+from tests.cli.conftest import PYKBROKER, ROOT, TIMEOUT_S, Outcome
 from tests.cli.terminals import at_terminal
 
 Call = Callable[..., Outcome]
@@ -160,3 +160,18 @@ def test_closed_standard_streams_are_no_terminal(bootstrap: str, topic: str, cal
         assert ended.returncode == 1
         assert b"Nobody can be asked here" in ended.stderr
         assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", ["--help", "topics --help", "kafka", "completion bash"])
+def test_a_full_standard_output_is_one_line(arguments: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*PYKBROKER, *arguments.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},  # as a user has it
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+    assert (done.returncode, done.stderr) == (1, "Error: No space left on device\n")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections import Counter
 
 import pytest
 import trio
 
 from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
+from tests.collector import needs_full_passes
 
 FEW, SOME, MANY = 4, 5, 11
 """Collections of the middle generation between two looks: nothing to do yet, a pass, too many for one."""
@@ -93,11 +93,6 @@ def test_a_full_pass_waits_for_a_quiet_moment_or_an_hour(busy_share: float, firs
     world.run(3700)
     assert world.full_passes_s[0] == first_s
     assert len(world.full_passes_s) == (6 if first_s == 600 else 1)
-
-
-needs_full_passes = pytest.mark.skipif(
-    sys.version_info[:2] == (3, 14), reason="Python 3.14 has passes over a part of the old objects, and no full ones"
-)
 
 
 @needs_full_passes

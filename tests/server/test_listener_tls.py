@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -162,18 +163,20 @@ def test_a_client_does_not_speak_to_whom_it_does_not_know(server: Server) -> Non
     TlsServer(server).run(scenario)
 
 
+TOO_LONG = "packet length too long" if ssl.OPENSSL_VERSION_INFO < (3, 2) else "record layer failure"
+
+
 @pytest.mark.parametrize(
-    ("first_bytes", "reasons"),
+    ("first_bytes", "reason"),
     [
-        (b"\0\0\0\x10\0\x12\0\0\0\0\0\0\0\0\0\0\0\0\0\0", ("no TLS handshake (a plaintext client on a TLS port?)",)),
-        (b"GET / HTTP/1.1\r\n\r\n", ("no TLS handshake (a plaintext client on a TLS port?)",)),
-        # Before OpenSSL 3.2, and since
-        (b"\x16\x03\x01\xff\xff" + bytes(20), ("packet length too long", "record layer failure")),
-        (b"\x16\x03\x01\0\x05\x01\0\0\x01\0", ("length too short",)),
+        (b"\0\0\0\x10\0\x12\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "no TLS handshake (a plaintext client on a TLS port?)"),
+        (b"GET / HTTP/1.1\r\n\r\n", "no TLS handshake (a plaintext client on a TLS port?)"),
+        (b"\x16\x03\x01\xff\xff" + bytes(20), TOO_LONG),
+        (b"\x16\x03\x01\0\x05\x01\0\0\x01\0", "length too short"),
     ],
 )
 def test_what_is_no_handshake_is_one_line(
-    server: Server, caplog: pytest.LogCaptureFixture, first_bytes: bytes, reasons: tuple[str, ...]
+    server: Server, caplog: pytest.LogCaptureFixture, first_bytes: bytes, reason: str
 ) -> None:
     async def scenario(served: Served) -> None:
         client = await served.connect()
@@ -185,8 +188,7 @@ def test_what_is_no_handshake_is_one_line(
     tls.run(scenario)
     lines = set(warnings(caplog))
     assert len(lines) == 1
-    line = lines.pop()
-    assert any(reason in line for reason in reasons), line
+    assert reason in lines.pop()
 
 
 def test_who_does_not_go_on_with_the_handshake_is_closed(
