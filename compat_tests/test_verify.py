@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
 
-from pykbroker.cli.dump import command as dump
-from pykbroker.cli.verify import command as verify
+from pykbroker.cli.main import main
 
 from .apache_kafka.broker import ApacheKafka
 from .apache_kafka.tools import Tool, run_tool
@@ -72,12 +71,12 @@ def write_transactions(broker: BrokerProcess) -> None:
             producer.commit_transaction(60)
 
 
-def run(command: object, *arguments: object) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])  # type: ignore[arg-type]
+def run(command: str, *arguments: object) -> Result:
+    return CliRunner().invoke(main, [command, *map(str, arguments)])
 
 
 def assert_sound(broker: BrokerProcess) -> None:
-    result = run(verify, "--deep", broker.data_directory)
+    result = run("verify", "--deep", broker.data_directory)
     assert result.exit_code == 0, result.output
     assert "no metadata log" not in result.stdout
     assert result.stdout.endswith(": sound\n")
@@ -89,20 +88,20 @@ def assert_sound(broker: BrokerProcess) -> None:
 def test_what_a_broker_leaves_is_sound(used: BrokerProcess) -> None:
     used.stop()
     assert_sound(used)
-    dumped = run(dump, "--deep-iteration", "--only-findings", used.data_directory)
+    dumped = run("dump", "--deep-iteration", "--only-findings", used.data_directory)
     assert dumped.exit_code == 0, dumped.output
 
 
 def test_what_a_killed_broker_leaves_is_sound(used: BrokerProcess) -> None:
     """Its indexes end in the zeros that Kafka fills them with, and the last entries may not be there yet."""
     used.kill()
-    result = run(verify, "--deep", used.data_directory)
+    result = run("verify", "--deep", used.data_directory)
     assert result.exit_code == 0, result.output
 
 
 def test_a_directory_in_use_is_refused(fresh_process: Callable[..., BrokerProcess]) -> None:
     broker = fresh_process()
-    result = run(verify, broker.data_directory)
+    result = run("verify", broker.data_directory)
     assert result.exit_code == 1
     assert result.stderr.startswith(f"Error: the log directory {broker.data_directory} is in use by ")
     assert result.stderr.endswith(": stop the broker first\n")
@@ -120,15 +119,15 @@ def test_a_salvaged_directory_is_served_by_both_brokers(tmp_path: Path, request:
         write_with_confluent(broker.bootstrap, "kept", [Message(b"%d.%d" % (number, each)) for each in range(5)])
     broker.stop()
     (segment,) = data.glob("kept-0/*.log")
-    batches = [json.loads(line) for line in run(dump, "--json", segment).stdout.splitlines()[1:]]
+    batches = [json.loads(line) for line in run("dump", "--json", segment).stdout.splitlines()[1:]]
     changed = bytearray(segment.read_bytes())
     gone: set[int] = set()
     for batch in (batches[len(batches) // 2], batches[-1]):
         changed[batch["position"] + 70] ^= 1
         gone |= set(range(batch["base_offset"], batch["last_offset"] + 1))
     segment.write_bytes(changed)
-    assert run(verify, data).exit_code == 1
-    salvaged = run(verify, "--salvage", data)
+    assert run("verify", data).exit_code == 1
+    salvaged = run("verify", "--salvage", data)
     assert salvaged.exit_code == 0, salvaged.output
     tool = run_tool(Tool.DUMP_LOG_SEGMENTS, "--deep-iteration", "--files", str(segment)).stdout
     assert "isvalid: false" not in tool
@@ -148,4 +147,4 @@ def test_a_salvaged_directory_is_served_by_both_brokers(tmp_path: Path, request:
             expected.append(stored.offset)
         finally:
             broker.stop()
-    assert run(verify, data).exit_code == 0
+    assert run("verify", data).exit_code == 0

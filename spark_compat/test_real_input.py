@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer
 
-from pykbroker.cli.spark import command as spark_commands
+from pykbroker.cli.main import main
 from spark_compat import real_text
 from spark_compat.real_input import CommandLine, RealInput, content_of
 from spark_compat.real_text import Amount, pieces_of, records_of_text, text_files
@@ -28,7 +28,7 @@ class CommandsHere(CommandLine):
     """The commands, in this process and with the Spark that runs here."""
 
     def call(self, arguments: Sequence[str]) -> tuple[int, str, str]:
-        done = CliRunner().invoke(spark_commands, arguments)
+        done = CliRunner().invoke(main, ["spark", *arguments])
         return done.exit_code, done.stdout, done.stderr
 
 

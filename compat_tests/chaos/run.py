@@ -19,7 +19,7 @@ from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.layout import PYKBROKER, NodeSpec
 from compat_tests.clusters.topics import create_replicated_topic
 from compat_tests.clusters.view import ask_cluster
-from pykbroker.cli.verify import command as verify
+from pykbroker.cli.main import main
 from tests.history.recorder import Recorder
 
 from .contents import Contents, SecondReading
@@ -193,5 +193,5 @@ def _assert_directories_are_sound(cluster: Cluster) -> None:
     """What a node that was killed leaves behind: batches, indexes, leader epochs, checkpoints."""
     for node in cluster.nodes.values():
         if node.kind == PYKBROKER:
-            found = CliRunner().invoke(verify, ["--quiet", str(node.data_directory)])
+            found = CliRunner().invoke(main, ["verify", "--quiet", str(node.data_directory)])
             assert found.exit_code == 0, f"node {node.node_id}: {found.output[-6000:]}"

@@ -14,7 +14,7 @@ from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.apache_kafka.dump_log_segments import find_complaints
 from compat_tests.brokers import Broker, BrokerProcess, Pykbroker
 from compat_tests.conftest import assert_all_went_well, watch_log
-from pykbroker.cli.dump import command as dump
+from pykbroker.cli.main import main
 
 from . import kafkas_own
 from .estate import GROUPS, LONG_NAME, TIMES, Estate
@@ -137,7 +137,7 @@ def assert_sound(directories: tuple[Path, ...], *, with_kafkas_tool: bool) -> No
     if with_kafkas_tool:
         assert find_complaints(directories, compacted=["compacted-0"]) == []
     partitions = [str(path) for each in directories for path in each.iterdir() if path.is_dir()]
-    shown = CliRunner().invoke(dump, ["--only-findings", "--deep-iteration", *partitions])
+    shown = CliRunner().invoke(main, ["dump", "--only-findings", "--deep-iteration", *partitions])
     assert shown.exit_code == 0, shown.output
 
 

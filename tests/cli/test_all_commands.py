@@ -53,7 +53,7 @@ COMMANDS = [" ".join(names) for names in commands()]
 def test_help_says_what_a_command_does_and_has_examples(words: str) -> None:
     for flag in ("--help", "-h"):
         shown = CliRunner().invoke(main, [*words.split(), flag])
-        assert shown.exit_code == 0
+        assert shown.exit_code == 0, shown.output
         assert f"Usage: pykbroker {words}" in shown.stdout.replace("Usage: main", "Usage: pykbroker")
         assert "Examples:" in shown.stdout
         assert f"pykbroker {words}" in shown.stdout.split("Examples:")[1]

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from pykbroker.cli import dump as dump_command
-from pykbroker.cli.dump import command
+from pykbroker.cli.main import main
 from pykbroker.metadata.records import encode_record
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
@@ -32,7 +32,7 @@ SEGMENT = "00000000000000000100.log"
 
 
 def dump(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+    return CliRunner().invoke(main, ["dump", *map(str, arguments)])
 
 
 def write(directory: Path, name: str, data: bytes) -> Path:

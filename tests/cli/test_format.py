@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pykbroker.cli.format import command
+from pykbroker.cli.main import main
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.messages.control_records import VotersRecord
 from pykbroker.protocol.messages.metadata_records import UserScramCredentialRecord
@@ -32,7 +32,7 @@ def properties(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(command, [str(each) for each in arguments])
+    return CliRunner().invoke(main, ["format", *map(str, arguments)])
 
 
 def meta(directory: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pykbroker.cli.inspect import command
+from pykbroker.cli.main import main
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.framing import encode_request, encode_response
 from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
@@ -27,7 +27,7 @@ SEGMENT = "00000000000000000100.log"
 
 
 def inspect(*arguments: str | Path, stdin: bytes = b"") -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments], input=stdin)
+    return CliRunner().invoke(main, ["inspect", *map(str, arguments)], input=stdin)
 
 
 def write(directory: Path, name: str, data: bytes) -> Path:

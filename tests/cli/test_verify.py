@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner, Result
 
-from pykbroker.cli.verify import command
+from pykbroker.cli.main import main
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.metadata.records import encode_record
 from pykbroker.protocol.messages.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
@@ -28,7 +28,7 @@ TOPIC_ID = bytes(range(16))
 
 
 def verify(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+    return CliRunner().invoke(main, ["verify", *map(str, arguments)])
 
 
 METADATA: list[Message] = [

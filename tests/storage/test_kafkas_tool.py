@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from compat_tests.apache_kafka.tools import Tool, run_tool
-from pykbroker.cli.dump import command
+from pykbroker.cli.main import main
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.storage.files.disk import OsDisk
@@ -80,7 +80,7 @@ def test_its_batches_and_records_are_those_that_our_dump_shows(tmp_path: Path) -
     write(path)
     segments = files(path, ".log")
     theirs = dump_log_segments("--deep-iteration", "--print-data-log", "--files", segments)
-    ours = CliRunner().invoke(command, ["--json", "--records", "--files", segments])
+    ours = CliRunner().invoke(main, ["dump", "--json", "--records", "--files", segments])
     assert ours.exit_code == 0
     shown = [json.loads(line) for line in ours.stdout.splitlines()]
     batches = [
