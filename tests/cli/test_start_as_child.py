@@ -439,15 +439,24 @@ def _command_line(process: psutil.Process) -> list[str]:
 # The sweep
 
 
-def test_what_a_kill_left_is_swept_by_the_next_start_and_what_lives_is_not(place: Place) -> None:
-    killed, living = place.start(), place.start()
-    left, stays = Path(ready(killed)[4]), Path(ready(living)[4])
+def left_by_a_kill(place: Place) -> Path:
+    killed = place.start()
+    left = Path(ready(killed)[4])
     killed.kill()
     killed.communicate(timeout=TIMEOUT_S)
+    return left
+
+
+def test_what_a_kill_left_is_swept_by_the_next_start_and_what_lives_is_not(place: Place) -> None:
+    left = left_by_a_kill(place)
     assert left.exists()
+    living = place.start()
+    stays = Path(ready(living)[4])
+    until(lambda: not left.exists(), "the directory is not swept")
+    left = left_by_a_kill(place)
     later = place.start()
     ready(later)
-    until(lambda: not left.exists(), "the directory is not swept")
+    until(lambda: not left.exists(), "the second directory is not swept")
     assert stays.exists()
     for process in (living, later):
         process.terminate()

@@ -295,6 +295,7 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
         "pykbroker_gc_seconds",
         "pykbroker_left_out",
         f"{OF_REQUESTS}errors",
+        f"{OF_REQUESTS}remotetimems",
         f"{OF_REQUESTS}requestqueuetimems",
         f"{OF_REQUESTS}responsequeuetimems",
         f"{OF_REQUESTS}throttletimems",

@@ -285,8 +285,11 @@ def test_an_open_transaction_that_nobody_ends_times_out(broker: Broker) -> None:
         fork.topic("t").produce("behind")
         fork.wait_for(topic="t", records=1, timeout=20)
         assert fork.topic("t").values() == [b"behind"]
+    topic.produce("here")
+    broker.wait_for(topic="t", records=1, timeout=20)
     with pytest.raises(KafkaException):
-        producer.commit_transaction(20)  # here, too, by now
+        producer.commit_transaction(20)
+    assert topic.values() == [b"here"]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
