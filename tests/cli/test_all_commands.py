@@ -51,6 +51,9 @@ COMMANDS = [" ".join(names) for names in commands()]
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_help_says_what_a_command_does_and_has_examples(words: str) -> None:
+    """click keeps the names of a command's help option from its first call: whoever calls one by itself, and not by
+    `main`, leaves it without `-h` in this process.
+    """
     for flag in ("--help", "-h"):
         shown = CliRunner().invoke(main, [*words.split(), flag])
         assert shown.exit_code == 0, shown.output
