@@ -96,6 +96,8 @@ def next_values(events: Iterator[Event]) -> list[str]:
 
 def test_a_tail_goes_on_where_its_leaders_move(cluster: Cluster, console: RunningConsole) -> None:
     topic = cluster.create_topic("moving", partitions=NODES)
+    for partition in range(NODES):
+        topic.produce(b"first", partition=partition)  # every leader has taken up its partition
     with console.events("moving/records/tail") as events:
         assert next(events) == ("begin", {"partitions": NODES, "followed": NODES})
         topic.produce(b"before", partition=0)
