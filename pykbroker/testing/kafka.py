@@ -195,7 +195,10 @@ class KafkaUnderTest:
         replication_factor: int = BROKER_DEFAULT,
         configs: Mapping[str, object] | None = None,
     ) -> Topic:
-        """Create a topic, and return when every client finds it. Raises KafkaError."""
+        """Create a topic, and return when every client of a broker finds it. Raises KafkaError.
+
+        In a cluster a node may hear of it, and take up what it leads, a moment later: clients ask again until then.
+        """
         self._caller.call(operations.create, name, partitions, replication_factor, configs or {})
         return self.topic(name)
 
