@@ -26,7 +26,7 @@ def properties_of(directory: Path) -> dict[str, str]:
 @pytest.mark.parametrize("version", range(1, NEWEST + 1))
 def test_sizes_of_replicas_by_version(broker: Broker, topic: str, version: int, answers: TestAnswers) -> None:
     create_topic(broker, topic, 2)
-    write_with_confluent(broker.bootstrap, topic, [Message(b"value", timestamp_ms=1)])
+    write_with_confluent(broker.bootstrap, topic, [Message(b"value")])
     (result,) = describe(broker, {topic: [0, 1, 7], "missing": [0]}, version).results
     partitions = {
         (found.name == topic, each.partition_index): (each.partition_size, each.offset_lag, each.is_future_key)
@@ -126,7 +126,7 @@ def test_kafkas_tool_describes_log_directories(
 ) -> None:
     broker = two_directories()
     create_topic(broker, "spread", 4)
-    write_with_confluent(broker.bootstrap, "spread", [Message(b"value", timestamp_ms=1)])
+    write_with_confluent(broker.bootstrap, "spread", [Message(b"value")])
     output = run_tool(
         Tool.LOG_DIRS, "--bootstrap-server", broker.bootstrap, "--describe", "--topic-list", "spread"
     ).stdout

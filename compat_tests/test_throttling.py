@@ -6,6 +6,7 @@ What a broker's clock has a say in is compared as a yes or no: whether an answer
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,7 +55,9 @@ STRANGER, SCOUT = "127.0.0.2", "127.0.0.3"
 
 
 def produce(topic: str, size: int = RECORD_BYTES, acks: int = 1) -> ProduceRequest:
-    records = encode_batch([Record(key=None, value=b"x" * size, headers=(), timestamp=1000, offset=0)])
+    records = encode_batch(
+        [Record(key=None, value=b"x" * size, headers=(), timestamp=int(time.time() * 1000), offset=0)]
+    )
     data = PartitionProduceData(index=0, records=records)
     return ProduceRequest(
         transactional_id=None,

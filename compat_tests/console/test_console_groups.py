@@ -20,8 +20,10 @@ HOSTILE = "../<b>a/b</b>?&#%41 \u202e"
 
 
 def make_topic(console: ConsoleBroker, name: str, partitions: int = 1, records: int = 0) -> None:
+    """Have a topic whose records, a second apart, are years old and stay."""
     admin = AdminClient({"bootstrap.servers": console.bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=60)
+    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})
+    admin.create_topics([topic])[name].result(timeout=60)
     producer = Producer({"bootstrap.servers": console.bootstrap})
     for number in range(records):
         for partition in range(partitions):

@@ -41,9 +41,9 @@ BEFORE_KIP_734 = ("2.1", "2.8")
 
 @pytest.fixture
 def new_topic(of_release: BrokerProcess, topic: str) -> str:
-    """Created by a client, in the versions of the release."""
+    """Created by a client, in the versions of the release; old records stay there."""
     admin = AdminClient({"bootstrap.servers": of_release.bootstrap})
-    for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+    for future in admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "-1"})]).values():
         future.result(DEADLINE_S)
     return topic
 

@@ -77,7 +77,7 @@ def test_replicas_follow_groups_and_clients_are_served(nodes: list[Node], kind: 
     bootstrap = ",".join(node.bootstrap for node in nodes)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     until(lambda: len(admin.list_topics(timeout=30).brokers) == len(NODES), "all nodes are there")
-    for future in admin.create_topics([NewTopic("replicated", 1, 3)]).values():
+    for future in admin.create_topics([NewTopic("replicated", 1, 3, config={"retention.ms": "-1"})]).values():
         future.result(DEADLINE_S)
     written = WRITERS["confluent-kafka"](bootstrap, "replicated", MESSAGES)
     assert READERS["kafka-python"](bootstrap, "replicated", 1, len(MESSAGES)) == written
