@@ -94,7 +94,7 @@ def test_two_runs_at_once(
     assert begun.wait(60)
     second = replay_topic(spark, broker, tmp_path, topic, back, exactly_once=True)
     thread.join()
-    assert [type(error) for error in failures] == [TakenOver]
+    assert [type(error) for error in failures] == [TakenOver], failures
     assert "Another run writes the same records" in str(failures[0])
     assert second.there + second.records == 2000
     assert audit_replay(spark, broker, tmp_path, topic, back).problems == []
