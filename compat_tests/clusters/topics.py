@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.waiting import until
 
 from .cluster import Cluster
 
 CALL_TIMEOUT_S = 60.0
+ATTEMPT_S = 15.0
+"""Longer than a broker that was killed is still named by Metadata (`broker.session.timeout.ms`, 9 s)."""
 
 
 def create_replicated_topic(
@@ -24,16 +29,40 @@ def create_replicated_topic(
     """assignment: the replicas of each partition, the preferred leader first. awaited_partitions: how many of them have
     a leader when this returns; all of them by default.
     """
-    admin = admin_client(cluster)
     config = {"min.insync.replicas": "2"} | dict(configs or {})
     if assignment is not None:
         topic = NewTopic(name, len(assignment), replica_assignment=[list(each) for each in assignment], config=config)
     else:
         topic = NewTopic(name, partitions, replication_factor, config=config)
-    admin.create_topics([topic], operation_timeout=CALL_TIMEOUT_S)[name].result(CALL_TIMEOUT_S)
+    _create(cluster, topic)
     created = len(assignment) if assignment is not None else partitions
     for partition in range(created if awaited_partitions is None else awaited_partitions):
         cluster.leader(name, partition)
+
+
+def _create(cluster: Cluster, topic: NewTopic) -> None:
+    """By as many clients as that takes: librdkafka stays with the broker that Metadata named as the controller when it
+    first asked, and a cluster in KRaft mode names any that it has not missed yet, one that was just killed among them.
+    """
+    attempts = 0
+
+    def is_created() -> bool:
+        nonlocal attempts
+        attempts += 1
+        admin = admin_client(cluster)
+        asked = admin.create_topics([topic], operation_timeout=ATTEMPT_S, request_timeout=ATTEMPT_S)
+        try:
+            asked[topic.topic].result(CALL_TIMEOUT_S)
+        except KafkaException as failed:
+            code = failed.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS and attempts > 1:
+                return True
+            if code == KafkaError._TIMED_OUT:
+                return False
+            raise
+        return True
+
+    until(is_created, f"{topic.topic} is created")
 
 
 def admin_client(cluster: Cluster) -> AdminClient:
