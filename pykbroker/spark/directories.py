@@ -2,7 +2,8 @@
 
 `create_text` is exclusive: of two runs that write the same name, one gets False. A local file is linked to its name,
 which the kernel does for one of them; elsewhere `FileContext.rename` does it without overwriting, which HDFS does in
-one step. Object stores without such a step need a lock around the runs (`docs/spark.md`).
+one step. Object stores without such a step need a lock around the runs (`docs/spark.md`). What is to be renamed has a
+name of its own: runs may be threads of one process, and processes of two containers have the same id.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +83,7 @@ class HadoopDirectory:
         if self._local is not None:
             return _create_local(self._local / path, text.encode())
         with _file_errors(path or self.root):
-            partial = self._path(f"{path}.{os.getpid()}.partial")
+            partial = self._path(f"{path}.{uuid.uuid4().hex}.partial")
             stream = self._system.create(partial, True)
             try:
                 stream.write(bytearray(text.encode()))
@@ -129,7 +131,7 @@ class HadoopDirectory:
 
 def _create_local(path: Path, content: bytes) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         partial.write_bytes(content)
         _fsync(partial)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -259,7 +260,7 @@ def _remember_jars(session: SparkSession) -> None:
     text = "".join(f"{jar}\n" for jar in jars)
     path = _list_of_jars()
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     partial.write_text(text)
     partial.replace(path)
 
