@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from .commits import commit
 from .console_broker import ConsoleBroker, ask
 from .page import Page
 from .test_console_users import log_in
@@ -29,13 +30,6 @@ def make_topic(console: ConsoleBroker, name: str, partitions: int = 1, records: 
         for partition in range(partitions):
             producer.produce(name, value=str(number), partition=partition, timestamp=1_700_000_000_000 + number * 1000)
     assert producer.flush(60) == 0
-
-
-def commit(console: ConsoleBroker, group: str, topic: str, offsets: dict[int, int]) -> None:
-    admin = AdminClient({"bootstrap.servers": console.bootstrap})
-    wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    for each in admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)]).values():
-        each.result(timeout=60)
 
 
 def committed(console: ConsoleBroker, group: str) -> dict[int, int]:
@@ -73,7 +67,7 @@ def address(group: str) -> str:
 def test_a_group_shows_who_reads_and_how_far_behind(console: ConsoleBroker, page: Page, protocol: str) -> None:
     topic, group = f"behind.{protocol}", f"readers.{protocol}"
     make_topic(console, topic, 2, records=10)
-    commit(console, group, topic, {0: 4, 1: 10})
+    commit(console.bootstrap, group, topic, {0: 4, 1: 10})
     with member(console, group, topic, protocol):
         page.open("/groups").fill("Filter by name", group)
         page.until(lambda: page.names_in("Groups") == [group], "filtered list")
@@ -114,7 +108,7 @@ def reset(page: Page, to: str, **fields: str) -> list[str]:
 
 def test_offsets_are_reset_after_their_plan_was_shown(console: ConsoleBroker, page: Page) -> None:
     make_topic(console, "reset", 2, records=10)
-    commit(console, "to.reset", "reset", {0: 4, 1: 9})
+    commit(console.bootstrap, "to.reset", "reset", {0: 4, 1: 9})
     page.open(address("to.reset")).heading("Group to.reset")
     assert reset(page, "the end") == ["10", "10"]
     page.click("Cancel")
@@ -137,7 +131,7 @@ def test_offsets_are_reset_after_their_plan_was_shown(console: ConsoleBroker, pa
 
 def test_a_plan_for_a_time_names_the_first_record_from_then_on(console: ConsoleBroker) -> None:
     make_topic(console, "timed", 1, records=10)
-    commit(console, "by.time", "timed", {0: 1})
+    commit(console.bootstrap, "by.time", "timed", {0: 1})
     for value, expected in ((1_700_000_003_500, 4), (1_900_000_000_000, 10), (0, 0)):
         (row,) = ask(f"{console.url}/api/group/reset?id=by.time&to=time&value={value}").json
         assert (row["now"], row["new"]) == (1, expected)
@@ -145,7 +139,7 @@ def test_a_plan_for_a_time_names_the_first_record_from_then_on(console: ConsoleB
 
 def test_a_group_is_deleted_when_its_name_is_typed(console: ConsoleBroker, page: Page) -> None:
     make_topic(console, "deleted")
-    commit(console, "to.delete", "deleted", {0: 0})
+    commit(console.bootstrap, "to.delete", "deleted", {0: 0})
     page.open(address("to.delete")).click("Delete")
     page.fill("Type to.delete to confirm", "another")
     page.click("Delete the group")
@@ -159,7 +153,7 @@ def test_a_group_is_deleted_when_its_name_is_typed(console: ConsoleBroker, page:
 
 def test_names_of_groups_are_text_whatever_they_are(console: ConsoleBroker, page: Page) -> None:
     make_topic(console, "hostile.names")
-    commit(console, HOSTILE, "hostile.names", {0: 0})
+    commit(console.bootstrap, HOSTILE, "hostile.names", {0: 0})
     page.open("/groups").fill("Filter by name", "../<b>")
     page.until(lambda: len(page.table("Groups")) == 1, "filtered list")
     shown = HOSTILE.replace("\u202e", "U+202E")
@@ -173,7 +167,7 @@ def test_a_group_whose_name_nobody_can_type_is_deleted_by_what_is_shown(console:
     name = "turned.\u202egnp.\u200bx\x7f"
     shown = "turned.U+202Egnp.U+200BxU+007F"
     make_topic(console, "turned")
-    commit(console, name, "turned", {0: 0})
+    commit(console.bootstrap, name, "turned", {0: 0})
     page.open(address(name)).heading(f"Group {shown}")
     page.click("Delete")
     page.fill(f"Type {shown} to confirm", shown)
@@ -184,7 +178,7 @@ def test_a_group_whose_name_nobody_can_type_is_deleted_by_what_is_shown(console:
 
 def test_an_offset_that_a_browser_would_round_has_all_its_digits(console: ConsoleBroker, page: Page) -> None:
     make_topic(console, "far.ahead")
-    commit(console, "far.ahead", "far.ahead", {0: 2**63 - 1})
+    commit(console.bootstrap, "far.ahead", "far.ahead", {0: 2**63 - 1})
     page.open(address("far.ahead")).heading("Group far.ahead")
     assert page.names_in("Offsets", "Committed") == ["9,223,372,036,854,775,807"]
     assert page.names_in("Offsets", "Lag") == ["0"]
@@ -203,7 +197,7 @@ def test_a_user_without_rights_sees_no_groups_and_is_told(
 def test_many_groups_come_in_pages(console: ConsoleBroker, page: Page) -> None:
     make_topic(console, "of.many")
     for number in range(101):
-        commit(console, f"many.{number:03}", "of.many", {0: 0})
+        commit(console.bootstrap, f"many.{number:03}", "of.many", {0: 0})
     page.open("/groups?filter=many.").sees("Page 1 of 2, 101 groups")
     assert len(page.table("Groups")) == 100
     page.click("Next")
@@ -245,7 +239,7 @@ def test_a_read_only_console_resets_nothing(
     read_only_console: ConsoleBroker, page_of: Callable[[ConsoleBroker], Page]
 ) -> None:
     make_topic(read_only_console, "kept")
-    commit(read_only_console, "kept", "kept", {0: 0})
+    commit(read_only_console.bootstrap, "kept", "kept", {0: 0})
     page = page_of(read_only_console)
     page.open(address("kept")).table("Offsets")
     assert not page.has_button("Reset offsets")
@@ -260,7 +254,7 @@ def test_pages_of_groups_have_no_barriers_and_fit_the_screen(
 ) -> None:
     name = f"barriers.{theme}.{is_phone}.{'x' * 200}"
     make_topic(console, name, 3)
-    commit(console, name, name, {0: 0})
+    commit(console.bootstrap, name, name, {0: 0})
     page.in_the_dark(theme)
     if is_phone:
         page.on_a_phone()

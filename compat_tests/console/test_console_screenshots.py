@@ -14,9 +14,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from .commits import commit
 from .console_broker import ConsoleBroker
 from .page import Page
-from .test_console_groups import address, commit
+from .test_console_groups import address
 from .topic_records import make_topic
 
 pytestmark = pytest.mark.chromium
@@ -76,7 +77,7 @@ def test_pictures_of_the_overview_a_topic_and_a_group(console: ConsoleBroker, pa
         page.open("/topics/orders").table("Partitions")
         page.until(lambda: page.fact("Offsets in use") != "0", "topic with records")
         picture(page, "console-topic", directory)
-        commit(console, "billing", "orders", dict.fromkeys(range(6), 0))
+        commit(console.bootstrap, "billing", "orders", dict.fromkeys(range(6), 0))
         page.in_the_dark("light")
         page.open(address("billing")).heading("Group billing")
         page.until(lambda: page.driver.execute_script(points) >= POINTS // 5 + 2, "plot with points", patience_s=120)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.layout import PYKBROKER
 
+from .commits import commit
 from .console_broker import ask, console_address
 
 PATIENCE_S = 60
@@ -40,8 +40,7 @@ def test_what_the_other_brokers_know_is_shown(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result(timeout=60)
         for group in GROUPS:
-            offsets = ConsumerGroupTopicPartitions(group, [TopicPartition("orders", 0, 0)])
-            admin.alter_consumer_group_offsets([offsets])[group].result(timeout=60)
+            commit(cluster.bootstrap, group, "orders", {0: 0})
         until(lambda: len(ask(f"{api}/groups").json["groups"]["rows"]) == len(GROUPS), "groups of all coordinators")
         cluster.kill(3)
         answer = ask(f"{api}/groups")

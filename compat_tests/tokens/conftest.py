@@ -19,7 +19,7 @@ FreshTokens = Callable[..., TokenBroker]
 def shared_tokens(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenBroker]:
     directory = tmp_path_factory.mktemp(kind)
     found = with_tokens(_process(kind, directory / "broker"), directory / "stores")
-    found.broker.start()
+    found.start()
     yield found
     found.broker.close()
     assert_all_went_well(found.broker)
@@ -42,7 +42,7 @@ def fresh_tokens(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> I
         own = with_tokens(broker, stores, properties, secret=secret)
         started.append(own)
         watch_log(request.node, own.broker)
-        own.broker.start()
+        own.start()
         return own
 
     yield start

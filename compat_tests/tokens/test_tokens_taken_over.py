@@ -65,7 +65,7 @@ def test_tokens_stay_with_their_directory(
         broker = make(tmp_path / f"broker-{number}", tmp_path / "data", number)
         tokens = with_tokens(broker, tmp_path / f"stores-{number}", small)
         watch_log(request.node, broker)
-        broker.start()
+        tokens.start()
         try:
             with Asking(tokens) as asking:
                 until(lambda: times(asking) == known, "the broker knows the tokens of the other")  # noqa: B023

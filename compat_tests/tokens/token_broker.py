@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from compat_tests.brokers import BrokerProcess
 from compat_tests.certificates import Authority
 from compat_tests.key_stores import pem_certificates, write_pem, write_pem_chain, write_pem_key
 from compat_tests.ports import take_ports
+from compat_tests.waiting import until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenResponse
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
@@ -48,6 +50,20 @@ class TokenBroker:
     @property
     def plaintext(self) -> tuple[str, int]:
         return self.broker.address
+
+    def start(self) -> None:
+        """Apache Kafka opens its listeners one after the other, in any order: the one that answers may be the first."""
+        self.broker.start()
+        for address in (self.sasl, self.with_tls):
+            until(lambda: _accepts(address), f"the listener at {address} is open")  # noqa: B023
+
+
+def _accepts(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def with_tokens(
