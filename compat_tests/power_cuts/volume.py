@@ -3,6 +3,10 @@
 `EXT4_IOC_SHUTDOWN`, which is XFS_IOC_GOINGDOWN, ends all writes to the device at once. What was not synced is in no
 file when the image is mounted anew; the journal is played there, as after a power cut. Unlike a machine's, the device
 here loses nothing that it was given.
+
+A sync that is under way is not ended by the power there, and may return as if all was well: jbd2 forgets the
+transaction that it aborts, and who comes to wait for it finds nothing to wait for. So whoever compares lets no thread
+go on that was in such a call when the power went.
 """
 
 import fcntl
