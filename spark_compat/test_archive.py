@@ -17,7 +17,14 @@ from compat_tests.topics import create_topic, fill_topic, wait_for_leaders
 from compat_tests.waiting import until
 from pykbroker.spark import ArchiveOptions, Listener, Source, archive, read_archive
 from pykbroker.spark.directories import HadoopDirectory
-from pykbroker.spark.errors import ArchiveDamaged, ArchiveMismatch, BadOptions, ClusterUnavailable, RecordsLost
+from pykbroker.spark.errors import (
+    ArchiveDamaged,
+    ArchiveMismatch,
+    BadOptions,
+    ClusterUnavailable,
+    JobFailed,
+    RecordsLost,
+)
 from pykbroker.spark.jvm import hadoop_configuration
 from spark_compat.pipelines import archive_command, archive_topics, assert_archived, commits
 from spark_compat.streams import numbers, write_numbers
@@ -250,7 +257,9 @@ def test_what_is_refused(spark: SparkSession, broker: Broker, topic: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
-def test_a_file_system_of_hadoop(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+def test_a_file_system_of_hadoop(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not `file:`: commits are exclusive there by a rename that does not overwrite."""
     hadoop_configuration(spark).set("fs.viewfs.mounttable.test.link./data", tmp_path.as_uri())
     fill_topic(broker, topic, 2, 40)
@@ -263,7 +272,16 @@ def test_a_file_system_of_hadoop(spark: SparkSession, broker: Broker, topic: str
     text = directory.read_text(taken)
     assert not directory.create_text(taken, "another run's")
     assert directory.read_text(taken) == text
-    assert directory.names("_pykbroker/commits") == ["00000000000000000001.json", "00000000000000000002.json"]
+    names = ["00000000000000000001.json", "00000000000000000002.json"]
+    assert directory.names("_pykbroker/commits") == names
+
+    def fail(*_: object) -> bool:
+        raise JobFailed("the file system is gone")
+
+    monkeypatch.setattr(directory, "_take_name", fail)
+    with pytest.raises(JobFailed):
+        directory.create_text("_pykbroker/commits/00000000000000000003.json", "not to be seen")
+    assert directory.names("_pykbroker/commits") == names
     assert archive(options, spark=spark).commits == 0
 
 

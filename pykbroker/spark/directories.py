@@ -2,8 +2,7 @@
 
 `create_text` is exclusive: of two runs that write the same name, one gets False. A local file is linked to its name,
 which the kernel does for one of them; elsewhere `FileContext.rename` does it without overwriting, which HDFS does in
-one step. Object stores without such a step need a lock around the runs (`docs/spark.md`). What is to be renamed has a
-name of its own: runs may be threads of one process, and processes of two containers have the same id.
+one step. Object stores without such a step need a lock around the runs (`docs/spark.md`).
 """
 
 from __future__ import annotations
@@ -83,24 +82,37 @@ class HadoopDirectory:
         if self._local is not None:
             return _create_local(self._local / path, text.encode())
         with _file_errors(path or self.root):
-            partial = self._path(f"{path}.{uuid.uuid4().hex}.partial")
-            stream = self._system.create(partial, True)
+            target = self._path(path)
+            partial = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), _beside(target.getName()))
             try:
-                stream.write(bytearray(text.encode()))
+                self._write(partial, text)
+                return self._take_name(partial, target)
             finally:
-                stream.close()
-            context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._root.toUri(), self._configuration)
-            none = self._jvm.org.apache.hadoop.fs.Options.Rename.valueOf("NONE")
-            array = self._jvm.java.lang.reflect.Array.newInstance(none.getDeclaringClass(), 1)
-            array[0] = none
-            try:
-                context.rename(partial, self._path(path), array)
-            except Py4JJavaError as error:
-                if "FileAlreadyExists" not in str(error):
-                    raise
-                self._system.delete(partial, False)
-                return False
-            return True
+                with contextlib.suppress(Py4JJavaError):
+                    self._system.delete(partial, False)
+
+    def _write(self, path: Any, text: str) -> None:
+        stream = self._system.create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def _take_name(self, source: Any, target: Any) -> bool:
+        """Rename a file; False where the name is taken."""
+        from py4j.protocol import Py4JJavaError
+
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._root.toUri(), self._configuration)
+        none = self._jvm.org.apache.hadoop.fs.Options.Rename.valueOf("NONE")
+        array = self._jvm.java.lang.reflect.Array.newInstance(none.getDeclaringClass(), 1)
+        array[0] = none
+        try:
+            context.rename(source, target, array)
+        except Py4JJavaError as error:
+            if "FileAlreadyExists" not in str(error):
+                raise
+            return False
+        return True
 
     def move(self, source: str, target: str) -> bool:
         """False where `source` is not there; the directory of `target` is made."""
@@ -129,9 +141,16 @@ class HadoopDirectory:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
 
 
+def _beside(name: str) -> str:
+    """The name of what becomes the file of that name, and nobody else's: runs may be threads of one process, and
+    processes of two containers have the same id.
+    """
+    return f".{name}.{uuid.uuid4().hex}"
+
+
 def _create_local(path: Path, content: bytes) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    partial = path.with_name(_beside(path.name))
     try:
         partial.write_bytes(content)
         _fsync(partial)
