@@ -112,8 +112,11 @@ class PowerCuts:
         self.broker.kill()
 
     def _stands_still(self) -> bool:
-        """Whether each thread is stopped; one in a call that waits for the disk is not."""
-        stats = [stat.read_text() for stat in Path(f"/proc/{self.broker.pid}/task").glob("*/stat")]
+        """Whether each thread is stopped; one in a call that waits for the disk is not, nor is one that just ends."""
+        try:
+            stats = [stat.read_text() for stat in Path(f"/proc/{self.broker.pid}/task").glob("*/stat")]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
         return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
     def _boot_anew(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from compat_tests.apache_kafka.broker import CLUSTER_ID, ApacheKafka
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.brokers import BrokerProcess, Pykbroker, pykbroker_command
 from compat_tests.conftest import assert_all_went_well, watch_log
+from compat_tests.listening import until_it_listens
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.sasl import (
     SaslAuthenticateRequest,
@@ -69,14 +69,6 @@ def logs_in(secured: Secured, mechanism: str, name: str, password: str) -> bool:
     return True
 
 
-def listens(address: tuple[str, int]) -> bool:
-    try:
-        with Wire(address):
-            return True
-    except ConnectionRefusedError:
-        return False
-
-
 def alter(broker: BrokerProcess, request: AlterUserScramCredentialsRequest) -> None:
     with Wire(broker.address) as wire:
         answer = wire.call(request, 0)
@@ -117,7 +109,7 @@ def test_users_stay_with_their_directory(
         watch_log(request.node, broker)
         broker.start()
         try:
-            until(partial(listens, secured.sasl), "the listener with SASL, which may come behind the other")
+            until_it_listens(secured.sasl)
             for (mechanism, name), password in users.items():
                 assert logs_in(secured, mechanism, name, password), name
                 assert not logs_in(secured, mechanism, name, "wrong"), name

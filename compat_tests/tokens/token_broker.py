@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -13,8 +12,8 @@ from compat_tests.acls.users import ADMIN, Listeners
 from compat_tests.brokers import BrokerProcess
 from compat_tests.certificates import Authority
 from compat_tests.key_stores import pem_certificates, write_pem, write_pem_chain, write_pem_key
+from compat_tests.listening import until_it_listens
 from compat_tests.ports import take_ports
-from compat_tests.waiting import until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenResponse
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
@@ -52,18 +51,10 @@ class TokenBroker:
         return self.broker.address
 
     def start(self) -> None:
-        """Apache Kafka opens its listeners one after the other, in any order: the one that answers may be the first."""
+        """Returns when each listener takes connections, not only the one that the broker is asked at."""
         self.broker.start()
         for address in (self.sasl, self.with_tls):
-            until(lambda: _accepts(address), f"the listener at {address} is open")  # noqa: B023
-
-
-def _accepts(address: tuple[str, int]) -> bool:
-    try:
-        socket.create_connection(address, timeout=5).close()
-    except ConnectionRefusedError:
-        return False
-    return True
+            until_it_listens(address)
 
 
 def with_tokens(
