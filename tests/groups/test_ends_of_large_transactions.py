@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pykbroker.groups.common.records import offset_commit_record
@@ -97,6 +97,23 @@ OPERATIONS = st.tuples(
 )
 
 
+WRITTEN_WHILE_ANOTHER_TOPIC_MOVES = [
+    ("write", ("h", "t", 0), 1, 0),
+    ("write", ("g", "t", 0), 1, 0),
+    ("commit", ("g", "t", 0), 1, 0),
+    ("put", ("g", "u", 0), 1, 0),
+]
+DELETED_WHILE_A_TOPIC_MOVES = [
+    ("write", ("g", "t", 0), 2, 0),
+    ("write", ("g", "u", 0), 2, 0),
+    ("write", ("g", "t", 1), 2, 0),
+    ("commit", ("g", "t", 0), 2, 0),
+    ("delete", ("g", "t", 0), 1, 0),
+]
+
+
+@example(WRITTEN_WHILE_ANOTHER_TOPIC_MOVES)
+@example(DELETED_WHILE_A_TOPIC_MOVES)
 @given(st.lists(OPERATIONS, max_size=40))
 def test_nobody_sees_a_difference_while_offsets_of_transactions_move(operations: list[Any]) -> None:
     at_once, in_parts = Table(1000), Table(1)
@@ -108,7 +125,8 @@ def test_nobody_sees_a_difference_while_offsets_of_transactions_move(operations:
         pass
     assert in_parts.seen() == at_once.seen()
     assert in_parts.index == at_once.index
-    assert list(in_parts.offsets.of_group("g")) == list(at_once.offsets.of_group("g"))
+    # Topics of a group stand in the order in which they came into the table, which moves change, and nobody asks for.
+    assert dict(in_parts.offsets.of_group("g")) == dict(at_once.offsets.of_group("g"))
     assert [place for place in PLACES if in_parts.pending.is_moving(*place)] == [
         place for place in PLACES if at_once.pending.is_pending(*place)
     ]
