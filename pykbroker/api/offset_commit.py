@@ -27,7 +27,7 @@ from pykbroker.server.runtime.turns import portions
 
 from .authorization import is_allowed
 from .group_requests import submit, take_out_unknown
-from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+from .pieces import in_pieces, steps_of, with_topics
 
 _STEPS_OF_COMMIT = 8
 _TOPIC_IDS_SINCE = 10
@@ -46,7 +46,7 @@ async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRe
         response = await _commit(context, with_topics(request, topics))
         for (each, _), answered in zip(piece, response.topics, strict=True):
             each.answer.partitions += answered.partitions
-        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_COMMIT)
+        await context.turn.took(steps_of(piece, _STEPS_OF_COMMIT))
     for each in commits:
         await each.refuse_unknown(context)
     return OffsetCommitResponse(topics=[each.answer for each in commits if each.answer.partitions])

@@ -23,7 +23,7 @@ from pykbroker.server.runtime.turns import portions
 
 from .authorization import is_allowed
 from .group_requests import submit, take_out_unknown
-from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+from .pieces import in_pieces, steps_of, with_topics
 
 _STEPS_OF_DELETION = 8
 
@@ -51,7 +51,7 @@ async def offset_delete(context: RequestContext[Broker], request: OffsetDeleteRe
             return response
         for deleted in response.topics:
             answers[deleted.name] += deleted.partitions
-        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_DELETION)
+        await context.turn.took(steps_of(piece, _STEPS_OF_DELETION))
     topics = [OffsetDeleteResponseTopic(name=name, partitions=answer) for name, answer in answers.items() if answer]
     return OffsetDeleteResponse(topics=topics)
 

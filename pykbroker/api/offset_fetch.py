@@ -34,7 +34,7 @@ from pykbroker.server.runtime.turns import portions
 
 from .authorization import denied, is_allowed
 from .group_requests import submit
-from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+from .pieces import in_pieces, steps_of, with_topics
 
 if TYPE_CHECKING:
     from pykbroker.groups.offsets.all_offsets import AllOffsets
@@ -177,7 +177,7 @@ async def _fetch_topics(
             return group
         for (answer, _), found in zip(piece, group.topics, strict=True):
             answer.partitions += found.partitions
-        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_OFFSET)
+        await context.turn.took(steps_of(piece, _STEPS_OF_OFFSET))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=answers)
 
 

@@ -11,6 +11,7 @@ from copy import copy
 from typing import Any, Final, TypeVar
 
 PARTITIONS_AT_ONCE: Final = 500
+_STEPS_OF_ASKING: Final = 100
 
 T = TypeVar("T")
 RequestT = TypeVar("RequestT", bound=Any)
@@ -32,6 +33,11 @@ def in_pieces(entries: Iterable[tuple[T, Sequence[Any]]]) -> Iterator[list[tuple
                 piece, room = [], PARTITIONS_AT_ONCE
     if piece:
         yield piece
+
+
+def steps_of(piece: Iterable[tuple[object, Sequence[object]]], steps_of_partition: int) -> int:
+    """Return the steps that a piece takes: most name a few partitions, and asking takes some steps by itself."""
+    return _STEPS_OF_ASKING + steps_of_partition * sum(len(partitions) for _, partitions in piece)
 
 
 def with_topics(request: RequestT, topics: list[Any] | None) -> RequestT:

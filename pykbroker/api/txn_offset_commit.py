@@ -28,7 +28,7 @@ from pykbroker.server.runtime.turns import portions
 
 from .authorization import denied
 from .group_requests import check_group, submit, take_out_unknown
-from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+from .pieces import in_pieces, steps_of, with_topics
 from .transaction_requests import check_transactional_id
 from .transaction_verification import ClientSupport, TransactionVerification
 
@@ -72,7 +72,7 @@ async def txn_offset_commit(
         response = await _commit(context, with_topics(request, topics))
         for (answer, _), answered in zip(piece, response.topics, strict=True):
             answer.partitions += answered.partitions
-        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_COMMIT)
+        await context.turn.took(steps_of(piece, _STEPS_OF_COMMIT))
     for answer, (_, unknown) in zip(answers, split, strict=True):
         denial = refusal or (ErrorCode.TOPIC_AUTHORIZATION_FAILED if answer.name in hidden else None)
         await _refuse(context, answer, unknown, denial or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

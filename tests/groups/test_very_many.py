@@ -27,7 +27,17 @@ from pykbroker.protocol.messages.consumer_groups import (
     Member,
 )
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest, ListGroupsResponse
-from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from pykbroker.protocol.messages.group_records import OffsetCommitValue
 from pykbroker.protocol.schema import Message
 from pykbroker.server.node.handlers import HANDLERS
@@ -209,3 +219,60 @@ def test_whoever_deletes_a_group_hears_that_its_partition_is_led_elsewhere() -> 
         assert answer.results[0].error_code == ErrorCode.NOT_COORDINATOR
 
     in_world_with_many_offsets(main)
+
+
+FEW = range(2)
+FEW_PARTITIONS: dict[str, tuple[Message, int]] = {
+    "commit": (
+        OffsetCommitRequest(
+            group_id=GROUP,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="events",
+                    partitions=[
+                        OffsetCommitRequestPartition(partition_index=each, committed_offset=1, committed_metadata="")
+                        for each in FEW
+                    ],
+                )
+            ],
+        ),
+        9,
+    ),
+    "fetch": (
+        OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id=GROUP, topics=[OffsetFetchRequestTopics(name="events", partition_indexes=[*FEW])]
+                )
+            ]
+        ),
+        8,
+    ),
+    "delete": (
+        OffsetDeleteRequest(
+            group_id=GROUP,
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name="events", partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in FEW]
+                )
+            ],
+        ),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("request_", FEW_PARTITIONS)
+def test_a_request_of_few_offsets_is_answered_in_its_first_turn(request_: str) -> None:
+    """A long one waits in a queue of its own, and has its answer packed in a thread."""
+    request, version = FEW_PARTITIONS[request_]
+
+    async def main(world: World) -> None:
+        assert await code_of_commit(world) == 0
+        (handler,) = (each for each in HANDLERS.broker if each.request_type is type(request))
+        context = world.context("c", type(request), version)
+        answer: Any = await handler.function(context, request)
+        assert answer is not None
+        assert not context.turn.is_long
+
+    in_world(main)
