@@ -36,6 +36,7 @@ from benchmarks.commands import COMMANDS
 from benchmarks.fetches import FETCHES
 from benchmarks.group_loading import load_groups
 from benchmarks.java_tools import JavaTools
+from benchmarks.metadata_requests import METADATA
 from benchmarks.offset_commits import COMMITS
 from benchmarks.produce_matrix import MATRIX
 from benchmarks.report import Results, print_report
@@ -50,6 +51,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "fetches": Scene(FETCHES),
     "cleaning": Scene({"compaction": cleaning.compaction}, cleaning.PROPERTIES),
     "groups": Scene({**rebalances.REBALANCES, **COMMITS}, rebalances.PROPERTIES),
+    "metadata": Scene(METADATA),
     "transactions": Scene(
         {
             "transactions of 100 records": transactions.transactional_produce,
