@@ -8,6 +8,7 @@ A topic that is to be created is unknown in the answer, as in Kafka, and the cli
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from pykbroker.metadata.encoded_topics import EncodedTopics
@@ -41,6 +42,7 @@ from .authorization import (
     is_allowed_on_cluster,
 )
 from .broker_endpoint import broker_endpoint, note_question
+from .coordinator_topics import coordinators_topic
 
 _EMPTY_IS_NONE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 12
@@ -142,15 +144,14 @@ async def _uncreatable(context: RequestContext[Broker], names: Iterable[str]) ->
 
 
 async def _create_missing(context: RequestContext[Broker], names: Iterable[str]) -> None:
-    """Internal topics are created by those who need them."""
     missing = []
     for name in names:
         if context.node.image.topic(name) is None:
             await context.turn.took(_STEPS_OF_CHECK)
-            if invalid_reason(name) is None and not is_internal(name):
+            if invalid_reason(name) is None:
                 missing.append(name)
     if len(missing) <= MAX_PARTITIONS:  # of more, the controller would refuse every one
-        context.node.auto_topic_creation.create(missing)
+        context.node.auto_topic_creation.create(missing, partial(coordinators_topic, context.node))
 
 
 class _Description:

@@ -28,6 +28,8 @@ from .topic_names import is_internal
 PARTITIONS_AT_ONCE: Final = 250
 STEPS_OF_PARTITION: Final = 8
 _LISTENER_NOT_FOUND_SINCE: Final = 6
+_OFFLINE_REPLICAS_TOLD_SINCE: Final = 1
+"""Version 0 names those replicas alone that can be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,21 @@ class EncodedTopics:
         partitions = [
             _partition(index, each, errors[each.leader], offline) for index, each in zip(indexes, states, strict=True)
         ]
+        if self.version < _OFFLINE_REPLICAS_TOLD_SINCE:
+            for each in partitions:
+                self._leave_out_unreachable(image, each)
         return encode_structs(MetadataResponse, partitions, self.version)
+
+    def _leave_out_unreachable(self, image: MetadataImage, partition: MetadataResponsePartition) -> None:
+        """Kafka's `maybeFilterAliveReplicas`: a replica whose directory has failed is reachable."""
+        told = len(partition.replica_nodes) + len(partition.isr_nodes)
+        replicas, isr = (
+            [each for each in brokers if leader_error(image, each, self._listener_name) is ErrorCode.NONE]
+            for brokers in (partition.replica_nodes, partition.isr_nodes)
+        )
+        partition.replica_nodes, partition.isr_nodes = replicas, isr
+        if len(replicas) + len(isr) < told and not partition.error_code:
+            partition.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
 
     def _leader_error(self, image: MetadataImage, leader: int) -> ErrorCode:
         error = leader_error(image, leader, self._listener_name)

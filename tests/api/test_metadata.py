@@ -95,6 +95,27 @@ def add_partition(node: ApiNode, chance: random.Random) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("isr", "leader", "version", "told"),
+    [
+        ([1, 3], 1, 0, ([1], [1], ErrorCode.REPLICA_NOT_AVAILABLE)),
+        ([1], 1, 0, ([1], [1], ErrorCode.REPLICA_NOT_AVAILABLE)),
+        ([3], 3, 0, ([1], [], ErrorCode.LEADER_NOT_AVAILABLE)),
+        ([1, 3], 1, 1, ([1, 3], [1, 3], ErrorCode.NONE)),
+    ],
+)
+def test_version_0_leaves_out_who_cannot_be_reached(
+    tmp_path: Path, isr: list[int], leader: int, version: int, told: tuple[list[int], list[int], ErrorCode]
+) -> None:
+    """Broker 3 is not there."""
+    node = ApiNode(tmp_path, {"auto.create.topics.enable": "false"})
+    node.create_topic("events", leader=1)
+    node.change_partition("events", 0, replicas=[1, 3], isr=isr, leader=leader)
+    (topic,) = ask(node, "events", version=version).topics
+    (partition,) = topic.partitions
+    assert (partition.replica_nodes, partition.isr_nodes, partition.error_code) == told
+
+
 def change_leader(node: ApiNode, chance: random.Random) -> None:
     name = chance.choice(sorted(node.image.topics))
     index = chance.choice(list(node.image.topics[name].partitions))

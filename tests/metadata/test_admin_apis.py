@@ -107,8 +107,6 @@ def test_a_missing_topic_is_not_created_where_client_or_broker_forbid_it() -> No
     node = admin()
     request = MetadataRequest(topics=asked("new"), allow_auto_topic_creation=False)
     assert node.ask(request, 4).topics[0].error_code == 3
-    [internal] = node.ask(MetadataRequest(topics=asked("__consumer_offsets")), 13).topics
-    assert (internal.error_code, internal.is_internal) == (3, True)
     assert not node.cluster.image.topics
 
 

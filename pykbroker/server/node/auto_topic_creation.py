@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
@@ -44,15 +44,17 @@ class AutoTopicCreation:
         self._requests: deque[CreateTopicsRequest] = deque()
         self._news = Signal()
 
-    def create(self, names: Iterable[str]) -> None:
+    def create(
+        self, names: Iterable[str], internal: Callable[[str], CreatableTopic | None] = lambda name: None
+    ) -> None:
         """Soon. A name that is on its way already does not go twice, and no more are looked at than there is
-        room for. Invalid and internal names are not for here."""
+        room for. Invalid names are not for here. internal: how a coordinator's topic is to be created."""
         room = MOST_PENDING - len(self._pending)
         new = dict.fromkeys(islice((name for name in names if name not in self._pending), room))
         if not new:
             return
         self._pending.update(new)
-        self._requests.append(CreateTopicsRequest(topics=[self._topic(name) for name in new]))
+        self._requests.append(CreateTopicsRequest(topics=[internal(name) or self._topic(name) for name in new]))
         self._news.set()
 
     async def run(self) -> None:
