@@ -40,6 +40,7 @@ from benchmarks.metadata_requests import METADATA
 from benchmarks.offset_commits import COMMITS
 from benchmarks.produce_matrix import MATRIX
 from benchmarks.report import Results, print_report
+from benchmarks.share_groups import SHARES
 from compat_tests import python_examples
 from compat_tests.apache_kafka import class_path, find_java
 from compat_tests.clusters.cluster import Cluster
@@ -52,6 +53,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "cleaning": Scene({"compaction": cleaning.compaction}, cleaning.PROPERTIES),
     "groups": Scene({**rebalances.REBALANCES, **COMMITS}, rebalances.PROPERTIES),
     "metadata": Scene(METADATA),
+    "share groups": Scene(SHARES),
     "transactions": Scene(
         {
             "transactions of 100 records": transactions.transactional_produce,
