@@ -120,7 +120,12 @@ def test_each_key_is_read_or_has_no_effect_or_protects(name: str) -> None:
 ACTED_ON_AT_RUN_TIME = {
     "connections": {"max.connection.creation.rate", "max.connections", "max.connections.per.ip"},
     "hosts": {"max.connections.per.ip.overrides"},
-    "replicas": {"cordoned.log.dirs", "follower.replication.throttled.rate", "leader.replication.throttled.rate"},
+    "replicas": {
+        "cordoned.log.dirs",
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    },
     "groups": {"group.consumer.assignment.interval.ms"},
     "transactions": {"transaction.partition.verification.enable"},
 }

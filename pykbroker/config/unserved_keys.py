@@ -68,8 +68,6 @@ _SERVED_OF_A_MECHANISM = (
 """Ends of keys that are read for one mechanism of one listener, and protect in any other form."""
 
 _WITHOUT_EFFECT = {
-    "alter.log.dirs.replication.quota.window.num",
-    "alter.log.dirs.replication.quota.window.size.seconds",
     "background.threads",
     "controller.socket.timeout.ms",
     "delete.records.purgatory.purge.interval.requests",
@@ -86,7 +84,6 @@ _WITHOUT_EFFECT = {
     "offsets.topic.compression.codec",
     "producer.purgatory.purge.interval.requests",
     "queued.max.requests",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
     "replica.socket.receive.buffer.bytes",
     "sasl.login.refresh.buffer.seconds",
     "sasl.login.refresh.min.period.seconds",

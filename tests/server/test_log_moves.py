@@ -10,7 +10,9 @@ from typing import cast
 import pytest
 import trio
 
+from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.server.replicas.directory_assignments import DirectoryAssignments
 from pykbroker.server.replicas.log_moves import LogMoves
 from pykbroker.storage.directories.log_dirs import LogDirectory
@@ -148,3 +150,42 @@ def test_a_move_that_ends_early_leaves_nothing_in_the_checkpoints(node: ApiNode)
         assert start_offsets(there) == []
 
     while_it_moves(node, test, deleted=1)
+
+
+RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+BATCHES = 40
+
+
+def configure(node: ApiNode, rate: str) -> None:
+    node.replay(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="1", name=RATE, value=rate))
+
+
+def test_a_move_keeps_to_its_rate_as_it_is_now(tmp_path: Path) -> None:
+    """KIP-113's throttle: what is copied within the windows stays within the rate, and a new rate counts at once."""
+
+    async def run() -> None:
+        node = ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two"})
+        node.create_topic("apples")
+        for _ in range(BATCHES):
+            node.append("apples", bytes(1_000))
+        configure(node, "2000")
+        controller = SlowController()
+        controller.may_answer.set()
+        moves = LogMoves(node.replicas, cast(DirectoryAssignments, controller), clock=node.clock, threads=node.threads)
+        here = posixpath.dirname(node.partition("apples").log.directory)
+        (elsewhere,) = (each.path for each in node.directories if each.path != here)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(moves.run)
+            assert moves.move("apples", 0, elsewhere) is ErrorCode.NONE
+            await trio.sleep(8)
+            (copy,) = moves.copies.values()
+            assert 8_000 < copy.log.size_bytes < 18_000
+            configure(node, "1")
+            await trio.sleep(60)
+            assert moves.copies, "a batch at a time"
+            configure(node, "1000000")
+            await eventually(lambda: not moves.copies)
+            nursery.cancel_scope.cancel()
+        assert posixpath.dirname(node.partition("apples").log.directory) == elsewhere
+
+    in_virtual_time(run)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 LOGS: Final = {
+    "alter.log.dirs.replication.quota.window.num": "How many windows measure moves between log directories.",
+    "alter.log.dirs.replication.quota.window.size.seconds": "How long such a window is.",
     "auto.create.topics.enable": "Whether a topic that a client asks for is created where it does not exist.",
     "compression.gzip.level": "The level at which the broker compresses with gzip.",
     "compression.lz4.level": "The level at which the broker compresses with lz4.",
@@ -57,6 +59,7 @@ LOGS: Final = {
     "num.partitions": "How many partitions a topic has whose creator does not say.",
     "num.recovery.threads.per.data.dir": "How many threads load the logs of a directory at a start.",
     "num.replica.fetchers": "How many fetchers a broker has for each other broker that it follows.",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "Bytes a second that are copied between log directories.",
     "replica.fetch.backoff.ms": "How long a follower rests after a fetch that failed.",
     "replica.fetch.max.bytes": "How much a follower asks for of one partition.",
     "replica.fetch.min.bytes": "How much a follower's fetch waits for.",

@@ -71,6 +71,7 @@ class LogMoves:
         self._latest: dict[Partition, Move] = {}
         """The moves under way, and those that were taken back and whose copies are not gone yet."""
         self._limiter = trio.CapacityLimiter(_MOST_AT_ONCE)
+        self._limit = replicas.quotas.log_moves
         self._nursery: trio.Nursery | None = None
 
     @property
@@ -217,8 +218,10 @@ class LogMoves:
 
     async def _catch_up(self, move: Move, copy: LogCopy) -> None:
         self._check(move, copy.source)
-        while (data := copy.next_slice(_COPY_BYTES, now_ms=self._clock.now_ms())) is not None:
+        while (data := copy.next_slice(self._slice_bytes(), now_ms=self._clock.now_ms())) is not None:
             await self._threads.run(copy.append, data)
+            self._limit.note(data.size, self._clock.monotonic_ms())
+            await self._until_within_rate()
             self._check(move, copy.source)
         await self._threads.run(copy.log.flush)
         self._check(move, copy.source)
@@ -227,6 +230,17 @@ class LogMoves:
             await self._threads.run(move.destination.checkpoint_log_start_offset, move.at, copy.log, start_offset)
             move.start_offset = start_offset
             self._check(move, copy.source)
+
+    def _slice_bytes(self) -> int:
+        """No more than a second's worth, so that a low rate is kept as well; one batch goes in any case."""
+        rate = self._limit.bytes_per_second
+        return _COPY_BYTES if rate is None else max(min(_COPY_BYTES, int(rate)), 1)
+
+    async def _until_within_rate(self) -> None:
+        """Return when the next slice may be copied, as the rate is then: it may change meanwhile."""
+        while (free_at_ms := self._limit.free_at_ms(now_ms := self._clock.monotonic_ms())) > now_ms:
+            with trio.move_on_after((free_at_ms - now_ms) / 1000):
+                await self._replicas.quotas.changed.next()
 
     def _check(self, move: Move, source: Log) -> None:
         """The partition may be gone, or a directory offline, since the last look. Raises _Gone."""
