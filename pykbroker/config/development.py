@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from .consumer_groups import BOUNDED, bound_keys
+from .group_bounds import BOUNDS, keys_of
 
 DEVELOPMENT: Mapping[str, str] = MappingProxyType(
     {
@@ -50,7 +50,7 @@ TEST: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_FAMILIES = tuple({f"group.consumer.{name}", *bound_keys(name)} for name in BOUNDED)
+_FAMILIES = tuple(keys_of(bound) for bound in BOUNDS)
 """Settings that bound each other: whoever gives one of a family has all of them as they are without these tables."""
 
 

@@ -22,7 +22,7 @@ from pykbroker.config import (
 )
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.client_metrics_keys import client_metrics_keys
-from pykbroker.config.group_keys import BROKER_KEY
+from pykbroker.config.group_keys import broker_key
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
 from pykbroker.protocol.config_source import ConfigSource
 
@@ -174,7 +174,10 @@ def _topic_default(layers: BrokerLayers, key: ConfigKey, value: str) -> Effectiv
 
 
 def _group_default(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
-    name = BROKER_KEY.format(key.name)
+    name = broker_key(key.name)
+    if name is None:
+        synonym = Synonym(key.name, key.default, ConfigSource.DEFAULT_CONFIG)
+        return EffectiveConfig(key, key.default, ConfigSource.DEFAULT_CONFIG, (synonym,))
     synonyms = layers.synonyms(name)
     return EffectiveConfig(key, layers.config.text(name, layers.merged), synonyms[0].source, synonyms)
 
