@@ -174,6 +174,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             with pytest.raises(ApiError) as refused:
                 self.partition.acknowledge(member, [acknowledgement], LIMITS, self.now_ms)
             assert refused.value.code in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST)
+            self.follow_renewals(counted, member)
             return
         change = self.partition.acknowledge(member, [acknowledgement], LIMITS, self.now_ms)
         for at in counted:
@@ -189,6 +190,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
             }[word]
             self.begin_transition(entry, at)
         self.carry_on(change, outcome)
+
+    def follow_renewals(self, offsets: list[int], member: str) -> None:
+        """Locks may be renewed in front of what is refused."""
+        renewed_ms = self.now_ms + LIMITS.record_lock_duration_ms
+        for run in self.partition.runs():
+            for at in range(run.first, run.last + 1):
+                if at in offsets and self.is_held_by(member, at) and run.deadline_ms == renewed_ms:
+                    self.model[at].deadline_ms = renewed_ms
 
     def is_held_by(self, member: str, at: int) -> bool:
         entry = self.model.get(at)

@@ -214,10 +214,10 @@ class SharePartition:
     def _acquire(self, acquisition: _Acquisition, base: int, last: int, most: int) -> list[Acquired]:
         floor = self._number_of(base)
         first_read = base
-        if floor < 0:
-            base = max(base, self.start_offset)
-        elif self._batches[floor].last >= base:
+        if floor >= 0 and self._batches[floor].last >= base:
             base = self._batches[floor].first
+        else:
+            base = max(base, self.start_offset)
         begin = bisect_left(self._firsts, min(first_read, base))
         found = self._batches[begin : bisect_right(self._firsts, last)]
         if not found:
@@ -451,7 +451,8 @@ class SharePartition:
         for batch in self._batches:
             if not any(run.state is _ACQUIRED and run.member == member for run in batch.runs):
                 continue
-            for run in self._cut_at_start(batch):
+            self._cut_at_start(batch)
+            for run in batch.runs:
                 if run.state is _ACQUIRED and run.member == member:
                     self._begin_transition(change, run, _ARCHIVED if run.last < self.start_offset else _AVAILABLE)
             batch.join(batch.first, batch.last)
@@ -479,6 +480,7 @@ class SharePartition:
         freed = False
         for first, last in change.ranges:
             for batch in self._between(first, last):
+                self._cut_at_start(batch)
                 for run, _, _ in batch.within(first, last):
                     if run.change is not change:
                         continue
@@ -489,7 +491,7 @@ class SharePartition:
                         self._assign(run, _ACQUIRED)
                         run.member = change.member
                     else:
-                        is_spent = run.delivery_count >= change.delivery_count_limit
+                        is_spent = run.delivery_count >= change.delivery_count_limit or run.last < self.start_offset
                         self._assign(run, _ARCHIVED if is_spent else _AVAILABLE)
                         run.deadline_ms = 0
                     if run.state is _AVAILABLE:
@@ -506,10 +508,11 @@ class SharePartition:
             for batch in self._between(first, last):
                 if not any(_is_due(run, now_ms) for run, _, _ in batch.within(first, last)):
                     continue
-                for run in self._cut_at_start(batch):
+                self._cut_at_start(batch)
+                for run, _, _ in batch.within(first, last):
                     if _is_due(run, now_ms):
                         self._take_back(change, run, limits)
-                batch.join(batch.first, batch.last)
+                batch.join(first, last)
         return change
 
     def _take_back(self, change: Change, run: Run, limits: Limits) -> None:
@@ -520,12 +523,11 @@ class SharePartition:
             self._note_available(run.first)
         change.add(run.first, run.last, run.state, run.delivery_count)
 
-    def _cut_at_start(self, batch: InFlightBatch) -> list[Run]:
-        """Return all runs of a batch; none goes across the start offset."""
+    def _cut_at_start(self, batch: InFlightBatch) -> None:
+        """Cut the batch, so that none of its runs goes across the start offset."""
         if batch.holds_inside(self.start_offset):
             batch.is_split = True
             batch.cut(self.start_offset, batch.last)
-        return batch.runs
 
     # Where the log begins, and what it has no more
 
@@ -610,6 +612,8 @@ class SharePartition:
         """Move the start, over offsets that count no more."""
         if offset > self.start_offset:
             self.delivery_complete_count -= self._settled(self.start_offset, offset - 1)
+            if self._gap_from is not None and self._gap_from < offset:
+                self._looked_at_gap_until(offset)
         self.start_offset = offset
 
     def _settled(self, first: int, last: int) -> int:
