@@ -31,6 +31,7 @@ from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
+from ..sharing.share_partitions import SharePartitions
 from .auto_topic_creation import AutoTopicCreation
 from .node_authorizer import NodeAuthorizer
 from .node_transactions import NodeTransactions
@@ -79,6 +80,7 @@ class Broker(ClusterNode):
     transactions: NodeTransactions
     auto_topic_creation: AutoTopicCreation
     log_moves: LogMoves
+    share_partitions: SharePartitions
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
     """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""

@@ -110,11 +110,11 @@ class InFlightBatch:
     def cut(self, first: int, last: int) -> list[Run]:
         """Return runs that have the offsets of this range, and no others: to be changed, and then `joined`."""
         runs = self.runs
-        begin = self._boundary(first)
-        end = self._boundary(last + 1)
+        begin = self.boundary(first)
+        end = self.boundary(last + 1)
         return runs[begin:end]
 
-    def _boundary(self, offset: int) -> int:
+    def boundary(self, offset: int) -> int:
         """Return the number of the run that begins at the offset, or behind it; one that goes across is cut there."""
         runs = self.runs
         number = bisect_right(runs, offset - 1, key=_last)

@@ -194,7 +194,7 @@ class SharePartition:
         acquisition = _Acquisition(
             member,
             mode is AcquireMode.RECORD_LIMIT,
-            batch_size,
+            max(batch_size, 1),
             limits,
             now_ms + limits.record_lock_duration_ms,
             fetched,
@@ -527,7 +527,7 @@ class SharePartition:
         """Cut the batch, so that none of its runs goes across the start offset."""
         if batch.holds_inside(self.start_offset):
             batch.is_split = True
-            batch.cut(self.start_offset, batch.last)
+            batch.boundary(self.start_offset)
 
     # Where the log begins, and what it has no more
 
