@@ -14,6 +14,8 @@ A module that is added to this folder is served and advertised from then on. The
 - administration of groups: `list_groups`, `describe_groups`, `delete_groups`.
 - transactions: `init_producer_id`, `add_partitions_to_txn`, `add_offsets_to_txn`, `end_txn`, `write_txn_markers`,
   `list_transactions`, `describe_transactions`, `describe_producers`.
+- the state of share groups: `initialize_share_group_state`, `read_share_group_state`, `write_share_group_state`,
+  `delete_share_group_state`, `read_share_group_state_summary`.
 - log directories: `describe_log_dirs`, `alter_replica_log_dirs`, `assign_replicas_to_dirs`.
 - access control lists: `describe_acls`, `create_acls`, `delete_acls`.
 - brokers and controllers: `broker_registration`, `broker_heartbeat`, `controller_registration`, `unregister_broker`,
@@ -26,7 +28,7 @@ A module that is added to this folder is served and advertised from then on. The
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
   `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,
   `broker_endpoint`, `authorization`, `topic_rights`, `config_resources`, `acl_requests`,
-  `delegation_token_requests`, `pieces`.
+  `delegation_token_requests`, `share_state_requests`, `pieces`.
 """
 
 from importlib import import_module

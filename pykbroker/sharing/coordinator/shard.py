@@ -66,7 +66,9 @@ TOO_LARGE = "Unable to write share group state: the state is larger than a recor
 MOST_RECORDS = 200
 """Of one step that nobody asks for."""
 MOST_BATCHES = 20_000
-"""In all records of such a step."""
+"""In all records of such a step, and in the state of one share partition: twice as many as a leader ever has, which has
+at most 10,000 records in flight (`group.share.partition.max.record.locks`).
+"""
 MOST_LOOKED_AT = 2_000
 """Share partitions, in one step that looks for those that nobody has written for long."""
 
@@ -226,7 +228,7 @@ class ShareShard:
         return True
 
     def _has_room(self, key: SharePartitionKey, batches: int) -> bool:
-        return most_bytes(key.group_id, batches) <= self.config.max_record_bytes
+        return batches <= MOST_BATCHES and most_bytes(key.group_id, batches) <= self.config.max_record_bytes
 
     def _delete(self, key: SharePartitionKey, step: _Step) -> Outcome:
         if key.partition < 0:
