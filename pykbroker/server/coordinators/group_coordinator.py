@@ -194,9 +194,9 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         dynamic = image.broker_config(self._broker_config.node_id)
         values = group_values(image.group_config(group_id), self._broker_config, dynamic)
         return ConsumerGroupConfig(
-            session_timeout_ms=values["consumer.session.timeout.ms"],
-            heartbeat_interval_ms=values["consumer.heartbeat.interval.ms"],
-            assignment_interval_ms=values["consumer.assignment.interval.ms"],
+            session_timeout_ms=values.int("consumer.session.timeout.ms"),
+            heartbeat_interval_ms=values.int("consumer.heartbeat.interval.ms"),
+            assignment_interval_ms=values.int("consumer.assignment.interval.ms"),
         )
 
 
