@@ -1,4 +1,5 @@
 """Share groups' records: who has which record of a partition, and where that is kept (KIP-932).
 
 - `persister`: what a partition leader and the group coordinator ask of the share coordinator.
+- `coordinator`: the share coordinator's rules.
 """
