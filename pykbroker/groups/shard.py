@@ -234,14 +234,14 @@ class GroupShard:
     def _join(self, request: JoinGroupRequest, call: Call) -> None:
         if request.group_id in self._deletions:
             call.answer(refused_join(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, request.member_id))
-        elif self._is_share(request.group_id):
+        elif self.is_share(request.group_id):
             call.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
         elif (group := self.consumer.find_with_members(request.group_id)) is not None:
             self.consumer.classic_members.join(group, request, call)
         else:
             self.classic.join(request, call)
 
-    def _is_share(self, group_id: str) -> bool:
+    def is_share(self, group_id: str) -> bool:
         group = self.groups.get(group_id)
         return group is not None and group.type is GroupType.SHARE
 

@@ -108,6 +108,12 @@ class ShareGroups:
         topics = {} if group is None else group.state_partitions.initialized
         return {topic_id: topic.partitions for topic_id, topic in topics.items()}
 
+    def initializing(self, group_id: str) -> dict[bytes, frozenset[int]]:
+        """The partitions, by topic id, whose state is being created; none of a group that is not there."""
+        group = find_share(self._groups, group_id)
+        topics = {} if group is None else group.state_partitions.initializing
+        return {topic_id: topic.partitions for topic_id, topic in topics.items()}
+
     # Topics and assignments
 
     def on_topics_changed(self, names: Collection[str]) -> None:
