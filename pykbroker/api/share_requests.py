@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pykbroker.metadata.features import feature_level
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.share_groups import AcknowledgementBatch
 from pykbroker.security.acls.operations import Operation
@@ -16,6 +15,7 @@ from pykbroker.server.sharing.share_partitions import Outcome, outcome_of
 
 from .authorization import is_allowed
 from .group_requests import check_group
+from .share_group_requests import has_share_groups
 
 if TYPE_CHECKING:
     from pykbroker.sharing.partition.values import Acknowledgement
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 RENEWS_SINCE: Final = 2
 """Version 2 has RENEW and the acquire modes."""
 
-SHARE_VERSION: Final = "share.version"
 LEADER_MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 _MOST_CHARACTERS_OF_MEMBER: Final = 36
@@ -45,11 +44,6 @@ class NamedTopic(Protocol):
 
     @property
     def partitions(self) -> Sequence[NamedPartition]: ...
-
-
-def has_share_groups(context: RequestContext[Broker]) -> bool:
-    """Return whether the cluster has agreed on share groups (KIP-932)."""
-    return feature_level(context.node.image, SHARE_VERSION) > 0
 
 
 def session_key(context: RequestContext[Broker], group_id: str | None, member_id: str | None) -> SessionKey:
