@@ -111,6 +111,7 @@ def _broker(
         clock=clock,
         threads=threads,
     )
+    groups.share_states.persister = sharing.persister
     for coordinator in (groups, transactions.coordinator, sharing.coordinator):
         replicas.subscribe(coordinator.topic, coordinator)
     session_slots = config.int("max.incremental.fetch.session.cache.slots")
