@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from pykbroker.metadata.topic_names import is_internal
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.protocol.messages.topics import CreatableTopic
 from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
+from pykbroker.server.coordinators.coordinator_topics import CoordinatorTopics
 from pykbroker.server.node.broker import Broker
-
-from .created_topics import CREATED_OR_THERE, wait_until_known
-
-_MOST_REPLICAS: Final = 32767
 
 
 async def ensure_topic(broker: Broker, coordinator: CoordinatorDriver[Any, Any, Any]) -> ErrorCode:
-    if broker.image.topic(coordinator.topic) is not None:
-        return ErrorCode.NONE
-    if not broker.image.live_brokers:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    request = CreateTopicsRequest(topics=[_new_topic(broker, coordinator)])
-    response: CreateTopicsResponse = await broker.controller_channel.submit(request)
-    await wait_until_known(broker, response)
-    created = all(topic.error_code in CREATED_OR_THERE for topic in response.topics)
-    return ErrorCode.NONE if created else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    """Return NONE where the coordinator's topic is there, perhaps since now; else COORDINATOR_NOT_AVAILABLE."""
+    return await _topics(broker).ensure(coordinator)
 
 
 def coordinators_topic(broker: Broker, name: str) -> CreatableTopic | None:
     """Return how the topic is to be created where it is a coordinator's; None where it is not."""
     if not is_internal(name):
         return None
-    coordinators = (broker.groups, broker.transactions.coordinator)
-    return next((_new_topic(broker, each) for each in coordinators if each.topic == name), None)
+    coordinators = (broker.groups, broker.transactions.coordinator, broker.share_coordinator)
+    return next((_topics(broker).new_topic(each) for each in coordinators if each.topic == name), None)
 
 
-def _new_topic(broker: Broker, coordinator: CoordinatorDriver[Any, Any, Any]) -> CreatableTopic:
-    return coordinator.new_topic(_most_replicas(broker))
-
-
-def _most_replicas(broker: Broker) -> int:
-    """A node that is a cluster of its own works out of the box; elsewhere others may be about to come, as in Kafka."""
-    config = broker.config
-    is_alone = config.roles >= {"broker", "controller"} and set(broker.image.brokers) == {broker.node_id}
-    if is_alone and len(config.quorum_voters) <= 1 and not config.quorum_bootstrap_servers:
-        return 1
-    return _MOST_REPLICAS
+def _topics(broker: Broker) -> CoordinatorTopics:
+    return CoordinatorTopics(broker.config, broker.controller_channel, broker.image_conditions, lambda: broker.image)

@@ -54,6 +54,24 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
 from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from pykbroker.protocol.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateRequestPartitionData,
+    DeleteStateData,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateRequestPartitionData,
+    InitializeStateData,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateRequestPartitionData,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryRequestPartitionData,
+    ReadStateData,
+    ReadStateSummaryData,
+    StateBatch,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateRequestPartitionData,
+    WriteStateData,
+)
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -71,6 +89,8 @@ from pykbroker.protocol.schema import Message
 
 KNOWN = "known"
 """A topic of one partition."""
+KNOWN_ID = b"known" + bytes(11)
+"""A topic of many partitions."""
 
 
 class Huge(NamedTuple):
@@ -318,6 +338,88 @@ HUGE: dict[str, Huge] = {
                 )
                 for name in _names(numbers)
             ]
+        ),
+    ),
+    "InitializeShareGroupState": Huge(
+        0,
+        lambda numbers: InitializeShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                InitializeStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[
+                        InitializeShareGroupStateRequestPartitionData(partition=each, state_epoch=1, start_offset=0)
+                        for each in numbers
+                    ],
+                )
+            ],
+        ),
+    ),
+    "ReadShareGroupState": Huge(
+        0,
+        lambda numbers: ReadShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                ReadStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[ReadShareGroupStateRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "WriteShareGroupState": Huge(
+        1,
+        lambda numbers: WriteShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                WriteStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[WriteShareGroupStateRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "WriteShareGroupState of batches": Huge(
+        1,
+        lambda numbers: WriteShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                WriteStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[
+                        WriteShareGroupStateRequestPartitionData(
+                            state_batches=[
+                                StateBatch(first_offset=2 * each, last_offset=2 * each, delivery_state=2)
+                                for each in numbers
+                            ]
+                        )
+                    ],
+                )
+            ],
+        ),
+    ),
+    "DeleteShareGroupState": Huge(
+        0,
+        lambda numbers: DeleteShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                DeleteStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[DeleteShareGroupStateRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "ReadShareGroupStateSummary": Huge(
+        1,
+        lambda numbers: ReadShareGroupStateSummaryRequest(
+            group_id="group",
+            topics=[
+                ReadStateSummaryData(
+                    topic_id=KNOWN_ID,
+                    partitions=[ReadShareGroupStateSummaryRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
         ),
     ),
     "DescribeTransactions": Huge(0, lambda numbers: DescribeTransactionsRequest(transactional_ids=_names(numbers))),
