@@ -6,7 +6,7 @@ are replayed by the next shard, after a restart or a failed append. The driver h
 committed, so that no client sees a state that could still be lost. A step whose records may be refused is made as a
 trial, and taken back where they are.
 
-The rules live in three packages: `classic` and `consumer` for the two types of groups, `offsets` for what is committed.
+The rules live in packages: `classic`, `consumer` and `share` for the types of groups, `offsets` for what is committed.
 The shard decides which of them a request, a record or a timeout is for. The model is Kafka's `GroupCoordinatorShard`.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from random import Random
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -31,20 +31,32 @@ from pykbroker.protocol.messages.group_records import (
     OffsetCommitValue,
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
 from .classic.rebalance import refused_join
-from .common.config import ConsumerGroupConfig, GroupConfig
+from .common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig
 from .common.context import Call, Step
 from .common.deadlines import Deadlines, Timeout
-from .common.group import Group
-from .common.records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
-from .common.requests import DeleteGroup, DescribeConsumerGroup, FetchAllOffsets, ListSomeGroups
+from .common.group import Group, GroupType
+from .common.records import NO_TIMESTAMP, SHARE_GROUP_NUMBERS, CoordinatorRecord, RecordKey, RecordValue
+from .common.requests import (
+    AlterShareOffsets,
+    BeginShareStateDeletion,
+    DeleteGroup,
+    DescribeConsumerGroup,
+    DescribeShareGroup,
+    EndShareInitialization,
+    EndShareStateDeletion,
+    FetchAllOffsets,
+    FindSharePartitions,
+    ListSomeGroups,
+)
 from .common.topics import NO_TOPICS, MetadataHash, TopicsView
-from .consumer.assignment_tasks import AssignmentOffload, ComputedAssignment
+from .consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 from .consumer.consumer_group import ConsumerGroup
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.heartbeats import refused_heartbeat
@@ -53,6 +65,10 @@ from .deletions import GroupDeletions
 from .listing import list_groups
 from .offsets.forgotten_topics import DeletedTopics
 from .offsets.offsets import Offsets
+
+if TYPE_CHECKING:
+    from .share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
+    from .share.share_groups import ShareGroups
 
 MOST_TIMEOUTS = 100
 MOST_SESSIONS = 1_000
@@ -69,8 +85,24 @@ AnsweredAtOnce: TypeAlias = (
     | ListSomeGroups
     | DescribeGroupsRequest
     | DescribeConsumerGroup
+    | ShareGroupHeartbeatRequest
+    | DescribeShareGroup
+    | FindSharePartitions
+    | EndShareInitialization
+    | AlterShareOffsets
+    | BeginShareStateDeletion
+    | EndShareStateDeletion
 )
 GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
+
+
+class AssignmentOffload(Protocol):
+    """A worker that computes large assignments of groups of all types beside the event loop."""
+
+    @property
+    def has_room(self) -> bool: ...
+
+    def begin(self, task: AssignmentTask | ShareAssignmentTask) -> None: ...
 
 
 class GroupShard:
@@ -88,16 +120,22 @@ class GroupShard:
         regexes: TopicRegexes | None = None,
         assignments: AssignmentOffload | None = None,
         metadata_hash: MetadataHash | None = None,
+        share_config_of: Callable[[str], ShareGroupConfig] = lambda group_id: ShareGroupConfig(),
     ) -> None:
         """Build a shard without groups.
 
-        consumer_config_of: the settings of a consumer group by its id. regexes: looks for the topics that regular
-        expressions match; assignments: computes large assignments; where they are None, both is done at once.
-        metadata_hash: given where shards share one.
+        consumer_config_of, share_config_of: the settings of a group of the type by its id. regexes: looks for the
+        topics that regular expressions match; assignments: computes large assignments; where they are None, both is
+        done at once. metadata_hash: given where shards share one.
         """
         self.config = config
         self.groups: dict[str, Group] = {}
+        self._topics = topics
         self._deadlines = Deadlines()
+        self._assignments = assignments
+        self._metadata_hash = metadata_hash = metadata_hash or MetadataHash(topics)
+        self._share_config_of = share_config_of
+        self._share: ShareGroups | None = None
         self.classic = ClassicGroups(config, self.groups, self._deadlines, rng)
         self.consumer = ConsumerGroups(
             config,
@@ -109,7 +147,7 @@ class GroupShard:
             consumer_config_of,
             regexes,
             assignments,
-            metadata_hash or MetadataHash(topics),
+            metadata_hash,
         )
         self.offsets = Offsets(config, self.groups, topics, self.classic.on_offset_commit)
         self._deletions = GroupDeletions(self.groups, self.offsets, self._delete_group)
@@ -117,6 +155,25 @@ class GroupShard:
         self._kept = KeptEntries(self.groups.get, lambda group: group.copy())
         self._untaken: list[Step] = []
         """Steps of a trial whose offsets are not replayed yet."""
+
+    @property
+    def share(self) -> ShareGroups:
+        """The share groups, whose rules are loaded with the first of them."""
+        if self._share is None:
+            from .share.share_groups import ShareGroups
+
+            self._share = ShareGroups(
+                self.config,
+                self.groups,
+                self._deadlines,
+                self._topics,
+                self._share_config_of,
+                self._assignments,
+                self._metadata_hash,
+            )
+            if self._kept.is_keeping:
+                self._share.begin_trial()
+        return self._share
 
     # Requests
 
@@ -171,14 +228,22 @@ class GroupShard:
                 return self.classic.describe(request, context)
             case DescribeConsumerGroup():
                 return self.consumer.describe(request.group_id)
+            case _:
+                return self.share.answer(request, context, step)
 
     def _join(self, request: JoinGroupRequest, call: Call) -> None:
         if request.group_id in self._deletions:
             call.answer(refused_join(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, request.member_id))
+        elif self.is_share(request.group_id):
+            call.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
         elif (group := self.consumer.find_with_members(request.group_id)) is not None:
             self.consumer.classic_members.join(group, request, call)
         else:
             self.classic.join(request, call)
+
+    def is_share(self, group_id: str) -> bool:
+        group = self.groups.get(group_id)
+        return group is not None and group.type is GroupType.SHARE
 
     def _sync(self, request: SyncGroupRequest, call: Call) -> None:
         group = self.consumer.find_with_members(request.group_id)
@@ -219,23 +284,34 @@ class GroupShard:
         No group is looked at: each learns it in its next heartbeat (`consumer.topic_changes`).
         """
         self.consumer.on_topics_changed(names)
+        if self._share is not None:
+            self._share.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:
         """Note that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
         that may have to go. The caller calls it before `forget_topics`."""
-        return self.offsets.forgotten_topics.begin(deleted)
+        has_share_groups = self._share is not None and self._share.states.begin_to_forget(deleted)
+        return self.offsets.forgotten_topics.begin(deleted) or has_share_groups
 
     def forget_topics(self, deleted: DeletedTopics, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Delete offsets of deleted topics, a part of them in each step."""
+        """Delete offsets of deleted topics, a part of them in each step; then share groups forget the topics."""
         step = Step(now_ms, timestamp_ms)
-        step.is_unfinished = not self.offsets.forgotten_topics.forget(deleted, step)
+        is_finished = self.offsets.forgotten_topics.forget(deleted, step)
+        if is_finished and self._share is not None:
+            is_finished = self._share.states.forget_some(deleted, deleted.names.keys(), step, self._kept.keep)
+        step.is_unfinished = not is_finished
         return self._finish(step)
 
-    def put_assignment(self, computed: ComputedAssignment, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
+    def put_assignment(
+        self, computed: ComputedAssignment | ComputedShareAssignment, now_ms: int, timestamp_ms: int
+    ) -> Result[CoordinatorRecord]:
         """Take a target assignment that was computed beside the event loop."""
         step = Step(now_ms, timestamp_ms)
         self._kept.keep(computed.task.group_id)
-        self.consumer.put_assignment(computed, step)
+        if isinstance(computed, ComputedAssignment):
+            self.consumer.put_assignment(computed, step)
+        else:
+            self.share.put_assignment(computed, step)
         return self._finish(step)
 
     # Timers
@@ -280,9 +356,12 @@ class GroupShard:
             self.consumer.expire(group, timeout, step)
         elif isinstance(group, ClassicGroup):
             self.classic.expire(group, timeout, step)
+        elif group is not None:
+            self.share.expire(group, timeout, step)
 
     def _delete_if_unused(self, group: Group, step: Step) -> None:
-        if group.is_empty and not group.has_pending_members:
+        """Delete the group if nobody uses it. A share group stays until an administrator deletes it."""
+        if group.is_empty and not group.has_pending_members and group.type is not GroupType.SHARE:
             self._kept.keep(group.group_id)
             self._delete_group(group, "it has neither members nor offsets", step)
 
@@ -314,6 +393,8 @@ class GroupShard:
                 yield from self.consumer.begin_sessions(group, step)
             elif isinstance(group, ClassicGroup):
                 yield from self.classic.begin_sessions(group, step)
+            else:
+                yield from self.share.begin_sessions(group, step)
             yield
 
     # Replay
@@ -325,6 +406,8 @@ class GroupShard:
                 self._replay_offset(None, key, value, NO_TIMESTAMP)
             case GroupMetadataKey(), GroupMetadataValue() | None:
                 self.classic.replay(key, value)
+            case _ if type(key).__schema__.api_key in SHARE_GROUP_NUMBERS:
+                self.share.replay(key, value)
             case _:
                 self.consumer.replay(key, value)
 
@@ -375,6 +458,8 @@ class GroupShard:
         self.consumer.begin_trial()
         self.offsets.begin_trial()
         self._deletions.begin_trial()
+        if self._share is not None:
+            self._share.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:
         """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
@@ -382,6 +467,8 @@ class GroupShard:
         self.consumer.end_trial(is_kept=is_kept)
         self.offsets.end_trial(is_kept=is_kept)
         self._deletions.end_trial(is_kept=is_kept)
+        if self._share is not None:
+            self._share.end_trial(is_kept=is_kept)
         steps, self._untaken = self._untaken, []
         kept = self._kept.end()
         for step in steps if is_kept else ():
@@ -397,7 +484,9 @@ class GroupShard:
         match request:
             case JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() | ConsumerGroupHeartbeatRequest():
                 self._kept.keep(request.group_id)
-            case DeleteGroup():
+            case ShareGroupHeartbeatRequest() | EndShareInitialization() | AlterShareOffsets():
+                self._kept.keep(request.group_id)
+            case DeleteGroup() | BeginShareStateDeletion() | EndShareStateDeletion():
                 self._kept.keep(request.group_id)
             case HeartbeatRequest() if self.consumer.find_with_members(request.group_id) is not None:
                 self._kept.keep(request.group_id)

@@ -42,6 +42,7 @@ from pykbroker.server.node.client_quotas import QuotasOfImage
 from pykbroker.server.node.composition.replicas import replica_manager
 from pykbroker.server.node.composition.sharing import node_sharing
 from pykbroker.server.node.composition.transactions import node_transactions
+from pykbroker.server.sharing.share_partitions import SharePartitions
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.determinism import virtual_time_s
 from pykbroker.sim.network import SimulatedNetwork
@@ -51,6 +52,7 @@ from pykbroker.storage.directories.log_dirs import LogDirectory, format_director
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_reads import LogSlice
+from tests.sharing.memory_persister import MemoryPersister
 
 T = TypeVar("T")
 Handler = Callable[[RequestContext, Any], Awaitable[Message | None]]
@@ -149,6 +151,8 @@ class ApiNode:
         self.clock = VirtualClock()
         self.client_quotas = ClientQuotas(QuotaWindows(), QuotaWindows())
         self.image = MetadataImage()
+        self.persister = MemoryPersister()
+        """Of share partitions: it stays when the node starts again, as other brokers' coordinators do."""
         for log_dir in self.config.log_dirs:
             format_directory(self.disk, log_dir, cluster_id="test", node_id=node_id, rng=self.rng)
         self.start()
@@ -229,6 +233,14 @@ class ApiNode:
             auto_topic_creation=cast(Any, None),
             log_moves=cast(Any, None),
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),
+            share_partitions=SharePartitions(
+                self.config,
+                self.replicas,
+                self.persister,
+                image=lambda: self.image,
+                clock=self.clock,
+                threads=self.threads,
+            ),
         )
 
     def restart(self, *, clean: bool = True, unusable: Collection[str] = ()) -> None:

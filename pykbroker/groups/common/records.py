@@ -1,15 +1,18 @@
-"""The records of `__consumer_offsets`: classic groups, committed offsets, and consumer groups in their parts (KIP-848).
+"""The records of `__consumer_offsets`: classic groups, committed offsets, consumer groups (KIP-848) and share groups
+(KIP-932) in their parts.
 
 Keys carry their type as an int16 before the body, values their version, as Kafka's `CoordinatorRecordSerde` writes
-them. Types that this coordinator does not know (those of share and streams groups) are reported by `UnknownRecord`, not
-guessed at.
+them. Types that this coordinator does not know (those of streams groups) are reported by `UnknownRecord`, not guessed
+at.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
@@ -25,6 +28,9 @@ from pykbroker.state_machine import BadRecord, UnknownRecord
 
 from .offset_record_bytes import NO_TIMESTAMP as NO_TIMESTAMP
 from .offset_record_bytes import key_bytes, read_key, read_value, value_bytes
+
+if TYPE_CHECKING:
+    from pykbroker.protocol.messages import share_group_records as share
 
 LEGACY_OFFSET_COMMIT_KEY = 0
 OFFSET_COMMIT_KEY = 1
@@ -46,8 +52,9 @@ CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
 }
 _CONSUMER_GROUP_TYPES_BY_NUMBER = {key.__schema__.api_key: (key, value) for key, value in CONSUMER_GROUP_TYPES.items()}
 CONSUMER_GROUP_VERSION = 0
+SHARE_GROUP_NUMBERS = range(10, 16)
 
-RecordKey: TypeAlias = (
+RecordKey: TypeAlias = """(
     OffsetCommitKey
     | GroupMetadataKey
     | consumer.ConsumerGroupMetadataKey
@@ -57,8 +64,14 @@ RecordKey: TypeAlias = (
     | consumer.ConsumerGroupTargetAssignmentMemberKey
     | consumer.ConsumerGroupCurrentMemberAssignmentKey
     | consumer.ConsumerGroupRegularExpressionKey
-)
-RecordValue: TypeAlias = (
+    | share.ShareGroupMemberMetadataKey
+    | share.ShareGroupMetadataKey
+    | share.ShareGroupTargetAssignmentMetadataKey
+    | share.ShareGroupTargetAssignmentMemberKey
+    | share.ShareGroupCurrentMemberAssignmentKey
+    | share.ShareGroupStatePartitionMetadataKey
+)"""
+RecordValue: TypeAlias = """(
     OffsetCommitValue
     | GroupMetadataValue
     | consumer.ConsumerGroupMetadataValue
@@ -68,7 +81,29 @@ RecordValue: TypeAlias = (
     | consumer.ConsumerGroupTargetAssignmentMemberValue
     | consumer.ConsumerGroupCurrentMemberAssignmentValue
     | consumer.ConsumerGroupRegularExpressionValue
-)
+    | share.ShareGroupMemberMetadataValue
+    | share.ShareGroupMetadataValue
+    | share.ShareGroupTargetAssignmentMetadataValue
+    | share.ShareGroupTargetAssignmentMemberValue
+    | share.ShareGroupCurrentMemberAssignmentValue
+    | share.ShareGroupStatePartitionMetadataValue
+)"""
+
+
+@cache
+def share_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values by number. A broker without share groups does not need the memory."""
+    from pykbroker.protocol.messages import share_group_records as share
+
+    types: dict[type[Message], type[Message]] = {
+        share.ShareGroupMemberMetadataKey: share.ShareGroupMemberMetadataValue,
+        share.ShareGroupMetadataKey: share.ShareGroupMetadataValue,
+        share.ShareGroupTargetAssignmentMetadataKey: share.ShareGroupTargetAssignmentMetadataValue,
+        share.ShareGroupTargetAssignmentMemberKey: share.ShareGroupTargetAssignmentMemberValue,
+        share.ShareGroupCurrentMemberAssignmentKey: share.ShareGroupCurrentMemberAssignmentValue,
+        share.ShareGroupStatePartitionMetadataKey: share.ShareGroupStatePartitionMetadataValue,
+    }
+    return {key.__schema__.api_key: (key, value) for key, value in types.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +184,13 @@ def _decode(key: bytes, value: bytes | None) -> CoordinatorRecord:
         return CoordinatorRecord(read_key(key) or _whole(OffsetCommitKey, 0, key), offset)
     if key_type == GROUP_METADATA_KEY:
         return CoordinatorRecord(_whole(GroupMetadataKey, 0, key), _decode_value(GroupMetadataValue, value))
-    if key_type in _CONSUMER_GROUP_TYPES_BY_NUMBER:
-        of_key, of_value = _CONSUMER_GROUP_TYPES_BY_NUMBER[key_type]
-        return CoordinatorRecord(
-            cast(RecordKey, _whole(of_key, 0, key)), cast(RecordValue, _decode_value(of_value, value))
-        )
-    raise UnknownRecord(f"unknown record type {key_type}")
+    types = share_group_types() if key_type in SHARE_GROUP_NUMBERS else _CONSUMER_GROUP_TYPES_BY_NUMBER
+    if key_type not in types:
+        raise UnknownRecord(f"unknown record type {key_type}")
+    of_key, of_value = types[key_type]
+    return CoordinatorRecord(
+        cast("RecordKey", _whole(of_key, 0, key)), cast("RecordValue", _decode_value(of_value, value))
+    )
 
 
 def _decode_value(type_: type[MessageT], data: bytes | None) -> MessageT | None:

@@ -33,6 +33,7 @@ from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
+from ..sharing.share_partitions import SharePartitions
 from .auto_topic_creation import AutoTopicCreation
 from .node_authorizer import NodeAuthorizer
 from .node_sharing import NodeSharing
@@ -83,6 +84,7 @@ class Broker(ClusterNode):
     sharing: NodeSharing
     auto_topic_creation: AutoTopicCreation
     log_moves: LogMoves
+    share_partitions: SharePartitions
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
     """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""

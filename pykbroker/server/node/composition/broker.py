@@ -12,6 +12,7 @@ from ...replicas.directory_assignments import DirectoryAssignments
 from ...replicas.fetch_sightings import FetchSightings
 from ...replicas.log_moves import LogMoves
 from ...replicas.replica_selector import replica_selector
+from ...sharing.share_partitions import SharePartitions
 from ..auto_topic_creation import AutoTopicCreation
 from ..bound_listeners import BoundListener
 from ..broker import Broker, ClusterNode
@@ -110,6 +111,7 @@ def _broker(
         clock=clock,
         threads=threads,
     )
+    groups.share_states.persister = sharing.persister
     for coordinator in (groups, transactions.coordinator, sharing.coordinator):
         replicas.subscribe(coordinator.topic, coordinator)
     session_slots = config.int("max.incremental.fetch.session.cache.slots")
@@ -131,6 +133,9 @@ def _broker(
         groups=groups,
         transactions=transactions,
         sharing=sharing,
+        share_partitions=SharePartitions(
+            config, replicas, sharing.persister, image=lambda: node.image, clock=clock, threads=threads
+        ),
         auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
