@@ -1,4 +1,4 @@
-"""Groups described one after another, for DescribeGroups and ConsumerGroupDescribe."""
+"""Groups described one after another, for DescribeGroups, ConsumerGroupDescribe and StreamsGroupDescribe."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from pykbroker.protocol.encoded_array import EncodedArray
-from pykbroker.protocol.messages import consumer_groups, group_admin
+from pykbroker.protocol.messages import consumer_groups, group_admin, streams_groups
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 
 _STEPS_OF_GROUP = 20
 
 
-DescribedT = TypeVar("DescribedT", consumer_groups.DescribedGroup, group_admin.DescribedGroup)
+DescribedT = TypeVar(
+    "DescribedT", consumer_groups.DescribedGroup, group_admin.DescribedGroup, streams_groups.DescribedGroup
+)
 
 
 async def describe_each(

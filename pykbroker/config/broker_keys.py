@@ -100,7 +100,10 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("group.coordinator.background.threads", "int", "2", "1.."),
         ConfigKey("group.coordinator.cached.buffer.max.bytes", "int", "1048588", "524288..", "cluster"),
         ConfigKey(
-            "group.coordinator.rebalance.protocols", "list", "classic,consumer", "consumer|classic|share|streams"
+            "group.coordinator.rebalance.protocols",
+            "list",
+            "classic,consumer,streams",
+            "consumer|classic|share|streams",
         ),
         ConfigKey("group.coordinator.threads", "int", "4", "1.."),
         ConfigKey("group.initial.rebalance.delay.ms", "int", "3000"),

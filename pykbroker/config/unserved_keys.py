@@ -99,7 +99,6 @@ _WITHOUT_EFFECT = {
 _FAMILIES_WITHOUT_EFFECT = (
     "controller.performance.",
     "group.share.",
-    "group.streams.",
     "kafka.metrics.",
     "log.local.",
     "metric.reporters",

@@ -1,7 +1,7 @@
 """The records of `__consumer_offsets`: classic groups, committed offsets, and consumer groups in their parts (KIP-848).
 
 Keys carry their type as an int16 before the body, values their version, as Kafka's `CoordinatorRecordSerde` writes
-them. Types that this coordinator does not know (those of share and streams groups) are reported by `UnknownRecord`, not
+them. Types that this coordinator does not know are reported by `UnknownRecord`, not
 guessed at.
 """
 
@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.messages import consumer_group_records as consumer
+from pykbroker.protocol.messages import streams_group_records as streams
 from pykbroker.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -44,7 +45,17 @@ CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
     consumer.ConsumerGroupCurrentMemberAssignmentKey: consumer.ConsumerGroupCurrentMemberAssignmentValue,
     consumer.ConsumerGroupRegularExpressionKey: consumer.ConsumerGroupRegularExpressionValue,
 }
-_CONSUMER_GROUP_TYPES_BY_NUMBER = {key.__schema__.api_key: (key, value) for key, value in CONSUMER_GROUP_TYPES.items()}
+STREAMS_GROUP_TYPES: dict[type[Message], type[Message]] = {
+    streams.StreamsGroupMetadataKey: streams.StreamsGroupMetadataValue,
+    streams.StreamsGroupTopologyKey: streams.StreamsGroupTopologyValue,
+    streams.StreamsGroupMemberMetadataKey: streams.StreamsGroupMemberMetadataValue,
+    streams.StreamsGroupTargetAssignmentMetadataKey: streams.StreamsGroupTargetAssignmentMetadataValue,
+    streams.StreamsGroupTargetAssignmentMemberKey: streams.StreamsGroupTargetAssignmentMemberValue,
+    streams.StreamsGroupCurrentMemberAssignmentKey: streams.StreamsGroupCurrentMemberAssignmentValue,
+}
+_TYPES_BY_NUMBER = {
+    key.__schema__.api_key: (key, value) for key, value in (CONSUMER_GROUP_TYPES | STREAMS_GROUP_TYPES).items()
+}
 CONSUMER_GROUP_VERSION = 0
 
 RecordKey: TypeAlias = (
@@ -57,6 +68,12 @@ RecordKey: TypeAlias = (
     | consumer.ConsumerGroupTargetAssignmentMemberKey
     | consumer.ConsumerGroupCurrentMemberAssignmentKey
     | consumer.ConsumerGroupRegularExpressionKey
+    | streams.StreamsGroupMetadataKey
+    | streams.StreamsGroupTopologyKey
+    | streams.StreamsGroupMemberMetadataKey
+    | streams.StreamsGroupTargetAssignmentMetadataKey
+    | streams.StreamsGroupTargetAssignmentMemberKey
+    | streams.StreamsGroupCurrentMemberAssignmentKey
 )
 RecordValue: TypeAlias = (
     OffsetCommitValue
@@ -68,6 +85,12 @@ RecordValue: TypeAlias = (
     | consumer.ConsumerGroupTargetAssignmentMemberValue
     | consumer.ConsumerGroupCurrentMemberAssignmentValue
     | consumer.ConsumerGroupRegularExpressionValue
+    | streams.StreamsGroupMetadataValue
+    | streams.StreamsGroupTopologyValue
+    | streams.StreamsGroupMemberMetadataValue
+    | streams.StreamsGroupTargetAssignmentMetadataValue
+    | streams.StreamsGroupTargetAssignmentMemberValue
+    | streams.StreamsGroupCurrentMemberAssignmentValue
 )
 
 
@@ -149,8 +172,8 @@ def _decode(key: bytes, value: bytes | None) -> CoordinatorRecord:
         return CoordinatorRecord(read_key(key) or _whole(OffsetCommitKey, 0, key), offset)
     if key_type == GROUP_METADATA_KEY:
         return CoordinatorRecord(_whole(GroupMetadataKey, 0, key), _decode_value(GroupMetadataValue, value))
-    if key_type in _CONSUMER_GROUP_TYPES_BY_NUMBER:
-        of_key, of_value = _CONSUMER_GROUP_TYPES_BY_NUMBER[key_type]
+    if key_type in _TYPES_BY_NUMBER:
+        of_key, of_value = _TYPES_BY_NUMBER[key_type]
         return CoordinatorRecord(
             cast(RecordKey, _whole(of_key, 0, key)), cast(RecordValue, _decode_value(of_value, value))
         )

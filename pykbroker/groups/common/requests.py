@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
@@ -15,6 +16,10 @@ from pykbroker.protocol.messages.group_admin import ListGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
+
+if TYPE_CHECKING:
+    from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatResponse
+    from pykbroker.protocol.messages.topics import CreatableTopic
 
 MOST_NAMES = 10_000
 """How many topics one member of a consumer group may name; a regular expression may match any number."""
@@ -33,6 +38,21 @@ class DescribeConsumerGroup:
     """One group of a ConsumerGroupDescribe request. Answered by a `ConsumerGroupAsOfNow`."""
 
     group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeStreamsGroup:
+    """One group of a StreamsGroupDescribe request. Answered by a `StreamsGroupAsOfNow`."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsHeartbeatAnswer:
+    """The answer to a StreamsGroupHeartbeat. missing: internal topics of the group that are to be created."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing: Sequence[CreatableTopic] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

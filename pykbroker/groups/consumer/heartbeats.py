@@ -138,7 +138,7 @@ class ConsumerHeartbeats:
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        if is_joining and (group is None or group.is_empty):
+        if is_joining and (group is None or (isinstance(group, ClassicGroup) and group.is_empty)):
             return ConsumerGroup(group_id)
         if is_joining and isinstance(group, ClassicGroup):
             return self._migration.upgraded(group)

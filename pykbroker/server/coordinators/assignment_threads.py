@@ -1,4 +1,4 @@
-"""Threads compute the large target assignments of consumer groups (KIP-1263).
+"""Threads compute the large target assignments of consumer groups and streams groups (KIP-1263).
 
 All shards of a node share them: a task waits for its turn, is computed, and what came of it goes back to the shard that
 wanted it, if that is still there. Kafka's counterpart is the executor of its `GroupMetadataManager`.
@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
@@ -21,6 +21,10 @@ from ..runtime.threads import Threads
 if TYPE_CHECKING:
     from pykbroker.groups.common.records import EncodedRecord
     from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
+    from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
+
+    Task: TypeAlias = AssignmentTask | StreamsAssignmentTask
+    Computed: TypeAlias = ComputedAssignment | ComputedStreamsAssignment
 
 _log = logging.getLogger(__name__)
 
@@ -33,9 +37,9 @@ MOST_WAITING: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    task: AssignmentTask
+    task: Task
     in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]
-    put: Callable[[ComputedAssignment], None]
+    put: Callable[[Computed], None]
 
 
 class AssignmentThreads:
@@ -52,9 +56,9 @@ class AssignmentThreads:
 
     def begin(
         self,
-        task: AssignmentTask,
+        task: Task,
         in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]],
-        put: Callable[[ComputedAssignment], None],
+        put: Callable[[Computed], None],
     ) -> None:
         """Begin with an assignment when its turn has come.
 
@@ -81,7 +85,7 @@ class AssignmentThreads:
         wanted.put(await self._compute(wanted))
         await self._threads.run(wanted.task.let_go)
 
-    async def _compute(self, wanted: _Wanted) -> ComputedAssignment:
+    async def _compute(self, wanted: _Wanted) -> Computed:
         """A fault of an assignor concerns its group alone, which asks again."""
         task = wanted.task
         try:
@@ -92,7 +96,7 @@ class AssignmentThreads:
 
 
 class ShardAssignments:
-    """The assignments of one shard: a `pykbroker.groups.consumer.assignment_tasks.AssignmentOffload`.
+    """The assignments of one shard: a `pykbroker.groups.shard.AssignmentOffload`.
 
     encoding: gives what puts records into batches in a thread, of a size that the log takes now. put: what assignments
     go through.
@@ -102,7 +106,7 @@ class ShardAssignments:
         self,
         assignments: AssignmentThreads,
         encoding: Callable[[], Callable[[Sequence[EncodedRecord]], Sequence[bytes]]],
-        put: Callable[[ComputedAssignment], None],
+        put: Callable[[Computed], None],
     ) -> None:
         self._assignments = assignments
         self._encoding = encoding
@@ -112,5 +116,5 @@ class ShardAssignments:
     def has_room(self) -> bool:
         return self._assignments.has_room
 
-    def begin(self, task: AssignmentTask) -> None:
+    def begin(self, task: Task) -> None:
         self._assignments.begin(task, self._encoding(), self._put)

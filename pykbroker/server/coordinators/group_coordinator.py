@@ -18,7 +18,7 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
 from pykbroker.config.group_keys import group_values
-from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, StreamsGroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
     from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
     from pykbroker.groups.shard import GroupRequest, GroupShard
+    from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -108,6 +109,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
                 self._assignments, partial(self._encoding, partition), partial(self._put_assignment, partition)
             ),
             self.metadata_hash,
+            self.streams_config,
         )
 
     def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
@@ -115,7 +117,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
         return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
 
-    def _put_assignment(self, partition: Partition, computed: ComputedAssignment) -> None:
+    def _put_assignment(self, partition: Partition, computed: ComputedAssignment | ComputedStreamsAssignment) -> None:
         """Give the assignment to whichever shard the partition has now: only the one that wanted it takes it."""
         led = self._shards.get(partition.index)
         if led is None or led.partition is not partition:
@@ -199,12 +201,27 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             assignment_interval_ms=values["consumer.assignment.interval.ms"],
         )
 
+    def streams_config(self, group_id: str) -> StreamsGroupConfig:
+        """The settings of a streams group."""
+        dynamic = self._image().broker_config(self._broker_config.node_id)
+
+        def value(name: str) -> int:
+            return int(self._broker_config.text(f"group.streams.{name}", dynamic) or "")
+
+        return StreamsGroupConfig(
+            session_timeout_ms=value("session.timeout.ms"),
+            heartbeat_interval_ms=value("heartbeat.interval.ms"),
+            assignment_interval_ms=value("assignment.interval.ms"),
+            initial_rebalance_delay_ms=value("initial.rebalance.delay.ms"),
+            num_standby_replicas=value("num.standby.replicas"),
+        )
+
 
 def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.forget_topics(deleted, now_ms, timestamp_ms)
 
 
-def _putting(computed: ComputedAssignment) -> MakeStep[GroupShard]:
+def _putting(computed: ComputedAssignment | ComputedStreamsAssignment) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.put_assignment(computed, now_ms, timestamp_ms)
 
 
@@ -234,4 +251,5 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         consumer_assigned_at_once=assignment_threads.SMALL,
         consumer_migration_policy=config.str("group.consumer.migration.policy").lower(),
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
+        streams_max_size=config.int("group.streams.max.size"),
     )
