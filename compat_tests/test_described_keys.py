@@ -12,7 +12,6 @@ DEFAULT: Final = 5
 """The source of a value that nobody has set."""
 
 OTHER_IN_PYKBROKER: Final = {
-    "group.coordinator.rebalance.protocols": "share and streams groups are not served",
     "listeners": "the default is a loopback address, and listeners do not change at run time",
     "listener.security.protocol.map": "listeners do not change at run time",
 }

@@ -57,11 +57,12 @@ def test_what_is_given_wins(tmp_path: Path, table: Mapping[str, str], key: str) 
     assert load_config(None, {key: default}, tmp_path, defaults=table).text(key) == default
 
 
-@pytest.mark.parametrize("given", ["group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"])
-def test_settings_that_bound_each_other_are_left_alone_together(given: str) -> None:
-    left = without_given(TEST, [given])
-    assert [key for key in left if "heartbeat" in key] == []
-    assert "group.consumer.assignment.interval.ms" in left
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+@pytest.mark.parametrize("given", ["group.{}.min.heartbeat.interval.ms", "group.{}.heartbeat.interval.ms"])
+def test_settings_that_bound_each_other_are_left_alone_together(given: str, kind: str) -> None:
+    left = without_given(TEST, [given.format(kind)])
+    assert [key for key in left if key.startswith(f"group.{kind}.") and "heartbeat" in key] == []
+    assert f"group.{kind}.assignment.interval.ms" in left
 
 
 def test_what_nobody_gives_is_set(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from .authorizer import EARLY_START_LISTENERS, OF_THE_AUTHORIZER, authorizer_config
 from .connection_limits import connection_counts
-from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
+from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_assignors, check_rebalance_protocols
 from .given_settings import absent
+from .group_bounds import SHARE_ASSIGNORS, check_group_bounds
 from .keys import ConfigKey, InvalidValue, Value
 from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener, listener_prefix
 from .listeners import Listeners, parse_endpoint, resolve
@@ -127,7 +128,8 @@ class BrokerConfig:
                 f"at most group.max.session.timeout.ms ({self.int('group.max.session.timeout.ms')})",
             )
         connection_counts(self, [each.name for each in self.listeners.all])
-        check_consumer_groups(self.int, self.list(ASSIGNORS))
+        check_group_bounds(self.int, self.list(SHARE_ASSIGNORS))
+        check_assignors(self.list(ASSIGNORS))
         check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
         check_listeners_exist(self.given, self.listeners.known_names)
         check_client_auth(self.given, {each.name: each.security_protocol for each in self.listeners.all})

@@ -1,8 +1,8 @@
 """Every key of a broker's `server.properties` that Kafka 4.3 knows, also those that we do not act on.
 
 The arguments of a row: name, type, default, what is valid (the notation of `ConfigKey`), who may change it at run time.
-Other than in Kafka, listeners cannot be changed at run time. Two defaults are our own: `listeners` is a loopback
-address, and `group.coordinator.rebalance.protocols` names what is served. `node.id`, `process.roles` and
+Other than in Kafka, listeners cannot be changed at run time. One default is our own: `listeners` is a loopback
+address. `node.id`, `process.roles` and
 `controller.listener.names` have none in Kafka; see `broker` for ours.
 """
 
@@ -103,7 +103,7 @@ def broker_keys() -> dict[str, ConfigKey]:
             "group.coordinator.rebalance.protocols",
             "list",
             "classic,consumer,streams",
-            "consumer|classic|share|streams",
+            "classic|consumer|share|streams",
         ),
         ConfigKey("group.coordinator.threads", "int", "4", "1.."),
         ConfigKey("group.initial.rebalance.delay.ms", "int", "3000"),

@@ -1,11 +1,11 @@
-"""Rules among the broker's settings of consumer groups (KIP-848), and the names of the assignors.
+"""The assignors of consumer groups (KIP-848) and the protocols of groups, as the broker's settings name them.
 
-The model is Kafka's `GroupCoordinatorConfig`.
+The model is Kafka's `GroupCoordinatorConfig`; settings that have bounds stand in `group_bounds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -23,39 +23,16 @@ ASSIGNOR_NAMES: Final = MappingProxyType(
 )
 """As they may be written, short or by Kafka's classes, and how members ask for them."""
 
-BOUNDED: Final = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-"""Behind `group.consumer.`; each has bounds, which are the broker's."""
-
-
-def bound_keys(name: str) -> tuple[str, str]:
-    """Return the keys of the least and of the greatest value of a bounded setting."""
-    return f"group.consumer.min.{name}", f"group.consumer.max.{name}"
-
-
-def check_consumer_groups(number: Callable[[str], int], assignors: Sequence[str]) -> None:
-    """Raises InvalidValue. number: gives the value of a key."""
-    for name in BOUNDED:
-        key, (least, most) = f"group.consumer.{name}", bound_keys(name)
-        if number(most) < number(least):
-            raise InvalidValue(most, number(most), f"at least {least} ({number(least)})")
-        if number(key) < number(least):
-            raise InvalidValue(key, number(key), f"at least {least} ({number(least)})")
-        if number(key) > number(most):
-            raise InvalidValue(key, number(key), f"at most {most} ({number(most)})")
-    heartbeat, session = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
-    if number(heartbeat) >= number(session):
-        raise InvalidValue(heartbeat, number(heartbeat), f"less than {session} ({number(session)})")
-    _check_assignors(assignors)
-
 
 def check_rebalance_protocols(names: Sequence[str]) -> None:
-    """Raises InvalidValue: everybody may be without the consumer protocol, and nobody without the classic one."""
+    """Raises InvalidValue: everybody may be without the others, and nobody without the classic protocol."""
     if "classic" not in names:
         reason = "Disabling the 'classic' protocol is not supported."
         raise InvalidValue(REBALANCE_PROTOCOLS, ",".join(names), reason)
 
 
-def _check_assignors(assignors: Sequence[str]) -> None:
+def check_assignors(assignors: Sequence[str]) -> None:
+    """Raises InvalidValue where a consumer group could not be assigned by these, or by one of them twice."""
     for name in assignors:
         if name not in ASSIGNOR_NAMES:
             raise InvalidValue(ASSIGNORS, name, "uniform or range; assignors of one's own are not offered")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from .consumer_groups import BOUNDED, bound_keys
+from .group_bounds import BOUNDS, keys_of
 
 DEVELOPMENT: Mapping[str, str] = MappingProxyType(
     {
@@ -19,8 +19,14 @@ DEVELOPMENT: Mapping[str, str] = MappingProxyType(
         # of them, is what a restart of one's own program would cost.
         "group.consumer.heartbeat.interval.ms": "1000",
         "group.consumer.min.heartbeat.interval.ms": "1000",
+        "group.share.heartbeat.interval.ms": "1000",
+        "group.share.min.heartbeat.interval.ms": "1000",
+        "group.streams.heartbeat.interval.ms": "1000",
+        "group.streams.min.heartbeat.interval.ms": "1000",
+        "group.streams.initial.rebalance.delay.ms": "0",
         # One node leads all of them: more spread no load, and are files to make for the first group and transaction.
         "offsets.topic.num.partitions": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         # The room of deleted topics is free at once, not in a minute.
         "log.segment.delete.delay.ms": "1000",
@@ -36,9 +42,19 @@ TEST: Mapping[str, str] = MappingProxyType(
         "group.consumer.heartbeat.interval.ms": "100",
         "group.consumer.min.heartbeat.interval.ms": "100",
         "group.consumer.assignment.interval.ms": "0",
+        "group.share.heartbeat.interval.ms": "100",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.assignment.interval.ms": "0",
+        "group.streams.heartbeat.interval.ms": "100",
+        "group.streams.min.heartbeat.interval.ms": "100",
+        "group.streams.assignment.interval.ms": "0",
         # A test of a consumer that dies may ask for a short session. Nobody gets one who does not ask.
         "group.min.session.timeout.ms": "100",
         "group.consumer.min.session.timeout.ms": "200",
+        "group.share.min.session.timeout.ms": "200",
+        "group.streams.min.session.timeout.ms": "200",
+        # A test of a record that is held, and not acknowledged, may ask for a second.
+        "group.share.min.record.lock.duration.ms": "1000",
         # Retention, compaction and timeouts of transactions are seen to within a second, not within minutes;
         # a start, which has other things to do, is over by then.
         "log.initial.task.delay.ms": "1000",
@@ -50,7 +66,7 @@ TEST: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_FAMILIES = tuple({f"group.consumer.{name}", *bound_keys(name)} for name in BOUNDED)
+_FAMILIES = tuple(keys_of(bound) for bound in BOUNDS)
 """Settings that bound each other: whoever gives one of a family has all of them as they are without these tables."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .offset_reset import offset_reset
 from .urls import without_secrets
 
 Value = bool | int | float | str | list[str] | None
@@ -49,8 +50,8 @@ class InvalidValue(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One key. `valid` is written as `low..high`, `low..`, `low..high|other`, `a|b|c`, `~a|b` (any case), `nonempty`
-    or `throttled-replicas`.
+    """One key. `valid` is written as `low..high`, `low..`, `low..high|other`, `a|b|c`, `~a|b` (any case), `nonempty`,
+    `offset-reset` or `throttled-replicas`.
 
     update: who may change it while the broker runs: "static" nobody, "broker" one broker, "cluster" all of them
     together, "topic" a topic, "group" a group, "client-metrics" a subscription of those; "internal" keys are static
@@ -133,6 +134,8 @@ def check_valid(name: str, valid: str, value: Value) -> None:
     elif valid == "nonempty":
         if value == "":
             raise InvalidValue(name, value, "String must be non-empty")
+    elif valid == "offset-reset":
+        _check_offset_reset(name, str(value))
     elif isinstance(value, (int, float)):
         _check_range(name, valid, value)
     else:
@@ -159,6 +162,17 @@ def _check_one_of(name: str, valid: str, value: str) -> None:
             raise InvalidValue(name, value, f"String must be one of (case insensitive): {', '.join(allowed)}")
     elif value not in allowed:
         raise InvalidValue(name, value, f"String must be one of: {', '.join(allowed)}")
+
+
+def _check_offset_reset(name: str, value: str) -> None:
+    try:
+        offset_reset(value)
+    except ValueError:
+        reason = (
+            f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' or of "
+            "the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+        raise InvalidValue(name, value, reason) from None
 
 
 def _check_list(name: str, valid: str, values: list[str]) -> None:

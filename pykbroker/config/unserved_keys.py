@@ -78,6 +78,7 @@ _WITHOUT_EFFECT = {
     "group.coordinator.background.threads",
     "group.coordinator.cached.buffer.max.bytes",
     "group.coordinator.threads",
+    "group.share.persister.class.name",
     "log.cleaner.io.buffer.size",
     "num.io.threads",
     "num.network.threads",
@@ -92,19 +93,22 @@ _WITHOUT_EFFECT = {
     "sasl.login.refresh.min.period.seconds",
     "sasl.login.refresh.window.jitter",
     "server.max.startup.time.ms",
+    "share.coordinator.cached.buffer.max.bytes",
+    "share.coordinator.load.buffer.size",
+    "share.coordinator.state.topic.compression.codec",
+    "share.coordinator.threads",
+    "share.fetch.purgatory.purge.interval.requests",
     "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
     "transaction.state.log.load.buffer.size",
 }
 _FAMILIES_WITHOUT_EFFECT = (
     "controller.performance.",
-    "group.share.",
     "kafka.metrics.",
     "log.local.",
     "metric.reporters",
     "metrics.",
     "remote.",
-    "share.",
     "unstable.",
 )
 

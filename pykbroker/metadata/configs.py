@@ -163,7 +163,7 @@ def _alter_group(
     changes = changed_keys(resource, group_keys(), current, {})
     dynamic = state.dynamic_broker_config()
     broker_values = {key: state.config.text(key, dynamic) or "" for key in broker_keys_of_groups()}
-    # What Kafka set for a group of another kind stays, and is nobody's business here.
+    # What another version set for a group stays, and is nobody's business here.
     known = {key: value for key, value in current.items() if key in group_keys()}
     try:
         check_group_configs(_changed(known, changes), broker_values)

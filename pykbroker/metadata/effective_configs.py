@@ -22,7 +22,7 @@ from pykbroker.config import (
 )
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.client_metrics_keys import client_metrics_keys
-from pykbroker.config.group_keys import BROKER_KEY
+from pykbroker.config.group_keys import broker_key
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
 from pykbroker.protocol.config_source import ConfigSource
 
@@ -77,7 +77,7 @@ class BrokerLayers:
         What stands before the first value of the key itself is another key's business, as in Kafka: a time that was
         given in hours alone has no synonym under its name in milliseconds.
         """
-        found = self._layered(_ALIASES.get(name, (name,)), self.config.originals, node_keys())
+        found = self._layered(_ALIASES.get(name, (name,)), self._static, node_keys())
         return _from(name, found)
 
     def synonyms_for_listener(self, name: str, key: ConfigKey) -> tuple[Synonym, ...]:
@@ -85,8 +85,14 @@ class BrokerLayers:
 
         In each layer the value for all listeners comes behind the one for this listener, as in Kafka.
         """
-        static = {**self.config.given, **self.config.originals}
-        return _from(name, self._layered((name, key.name), static, {**node_keys(), name: replace(key, default=None)}))
+        keys = {**node_keys(), name: replace(key, default=None)}
+        return _from(name, self._layered((name, key.name), {**self.config.originals, **self.config.given}, keys))
+
+    @cached_property
+    def _static(self) -> Mapping[str, str]:
+        """The known keys of the properties file as they are written there."""
+        given, known = self.config.given, self.config.originals
+        return {name: given.get(name, text) for name, text in known.items()}
 
     def _layered(
         self, names: Sequence[str], static: Mapping[str, str], keys: Mapping[str, ConfigKey]
@@ -99,7 +105,7 @@ class BrokerLayers:
         for values, source in layers:
             for name in names:
                 if name in values:
-                    yield Synonym(name, _shown(keys.get(name), values[name]), source)
+                    yield Synonym(name, _written(keys.get(name), values[name]), source)
         for name in names:
             if name in keys and keys[name].default is not None:
                 yield Synonym(name, _shown(keys[name], keys[name].default), ConfigSource.DEFAULT_CONFIG)
@@ -162,7 +168,7 @@ def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     for name, value in layers.dynamic_default.items():
         key = node_keys().get(name) or ConfigKey(name, "unknown", None)
         shown = _shown(key, value)
-        synonym = Synonym(name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+        synonym = Synonym(name, _written(key, value), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
         found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, (synonym,)))
     return found
 
@@ -174,7 +180,10 @@ def _topic_default(layers: BrokerLayers, key: ConfigKey, value: str) -> Effectiv
 
 
 def _group_default(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
-    name = BROKER_KEY.format(key.name)
+    name = broker_key(key.name)
+    if name is None:
+        synonym = Synonym(key.name, key.default, ConfigSource.DEFAULT_CONFIG)
+        return EffectiveConfig(key, key.default, ConfigSource.DEFAULT_CONFIG, (synonym,))
     synonyms = layers.synonyms(name)
     return EffectiveConfig(key, layers.config.text(name, layers.merged), synonyms[0].source, synonyms)
 
@@ -195,8 +204,18 @@ def _internal(key: ConfigKey, value: str) -> EffectiveConfig:
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
     synonyms = layers.synonyms(key.name)
-    value = _shown(key, layers.config.text(key.name, layers.merged))
+    value = _shown(key, _broker_text(layers, key))
     return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG, synonyms)
+
+
+def _broker_text(layers: BrokerLayers, key: ConfigKey) -> str | None:
+    """Return the text in force. A time that was set at run time in one unit puts what the file says of it in another
+    out of force, as in Kafka.
+    """
+    aliases = _ALIASES.get(key.name, ())
+    if key.name not in layers.merged and any(each in layers.merged for each in aliases):
+        return key.default
+    return layers.config.text(key.name, layers.merged)
 
 
 def _other_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
@@ -214,6 +233,11 @@ def _unknown_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
     """Describe a key of a type that nobody knows: it may be a secret."""
     synonyms = layers.synonyms(name) or (Synonym(name, None, ConfigSource.STATIC_BROKER_CONFIG),)
     return EffectiveConfig(ConfigKey(name, "unknown", None), None, synonyms[0].source, synonyms)
+
+
+def _written(key: ConfigKey | None, text: str) -> str | None:
+    """A text as it was given, blanks and leading zeros included: Kafka parses values, and not those behind them."""
+    return None if key is None or key.sensitive else text
 
 
 def _shown(key: ConfigKey | None, text: str | None) -> str | None:

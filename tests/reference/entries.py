@@ -9,7 +9,7 @@ from typing import Final
 
 from pykbroker.config import BrokerConfig, ConfigKey, group_keys, node_keys, own_keys, topic_keys
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
-from pykbroker.config.group_keys import BROKER_KEY
+from pykbroker.config.group_keys import broker_key
 from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
 from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects
@@ -172,8 +172,9 @@ def _synonyms(kind: str, name: str) -> tuple[Place, ...]:
         case "topic":
             return tuple(("broker.md", each) for each in BROKER_SYNONYMS.get(name, ()))
         case "group":
-            return (("broker.md", BROKER_KEY.format(name)),)
+            of_broker = broker_key(name)
+            return () if of_broker is None else (("broker.md", of_broker),)
         case "broker":
             of_topics = [("topic.md", each) for each, names in BROKER_SYNONYMS.items() if name in names]
-            return (*of_topics, *(("group.md", each) for each in group_keys() if BROKER_KEY.format(each) == name))
+            return (*of_topics, *(("group.md", each) for each in group_keys() if broker_key(each) == name))
     return ()

@@ -17,7 +17,7 @@ _OF_BROKERS: Final = {
     "connections.max.reauth.ms": "The key changes at run time where it is given for a listener.",
     "controller.quorum.append.linger.ms": "Where the key is not given nothing lingers (0).",
     "group.consumer.assignors": "Assignors of one's own are an error.",
-    "group.coordinator.rebalance.protocols": "Share and streams groups are not served, whatever the list says.",
+    "group.share.assignors": "Assignors of one's own are an error.",
     "listeners": "`--port` of the command line wins over the port.",
     "log.cleaner.threads": "More than 4 count as 4.",
     "log.dirs": "`pykbroker start` takes `./pykbroker-data` where neither this key nor `log.dir` is given.",

@@ -27,7 +27,6 @@ from .words import anchor, valid_of
 OTHER_DEFAULTS = {
     "broker.id",
     "controller.listener.names",
-    "group.coordinator.rebalance.protocols",
     "listeners",
     "node.id",
     "process.roles",

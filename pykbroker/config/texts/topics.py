@@ -45,6 +45,20 @@ GROUPS: Final = {
     "consumer.session.timeout.ms": "After so long without a heartbeat a member of the group is gone.",
     "consumer.heartbeat.interval.ms": "How often a member of the group sends a heartbeat.",
     "consumer.assignment.interval.ms": "How often the assignment of the group may change.",
+    "share.assignment.interval.ms": "How often the assignment of the share group may change.",
+    "share.auto.offset.reset": "Where the share group begins in a partition: earliest, latest, by_duration:PT1H30M.",
+    "share.delivery.count.limit": "How often a record is delivered to the share group at most.",
+    "share.heartbeat.interval.ms": "How often a member of the share group sends a heartbeat.",
+    "share.isolation.level": "Whether the share group sees records of transactions that are not committed.",
+    "share.partition.max.record.locks": "How many records of a partition the share group may hold at a time.",
+    "share.record.lock.duration.ms": "How long a member of the share group holds a record without acknowledging it.",
+    "share.renew.acknowledge.enable": "Whether a member of the share group may hold a record for longer, by renewing.",
+    "share.session.timeout.ms": "After so long without a heartbeat a member of the share group is gone.",
+    "streams.assignment.interval.ms": "How often the assignment of the streams group may change.",
+    "streams.heartbeat.interval.ms": "How often a member of the streams group sends a heartbeat.",
+    "streams.initial.rebalance.delay.ms": "How long the first member of the streams group waits for others.",
+    "streams.num.standby.replicas": "How many standby replicas each task of the streams group has.",
+    "streams.session.timeout.ms": "After so long without a heartbeat a member of the streams group is gone.",
 }
 
 CLIENT_METRICS: Final = {

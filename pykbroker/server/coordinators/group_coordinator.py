@@ -17,7 +17,7 @@ import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
-from pykbroker.config.group_keys import group_values
+from pykbroker.config.group_keys import GroupValues, group_values
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, StreamsGroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
@@ -191,30 +191,29 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         return self._consumer_config(group_id).session_timeout_ms
 
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
-        """A group may have settings of its own, and the broker's may change while it runs."""
-        image = self._image()
-        dynamic = image.broker_config(self._broker_config.node_id)
-        values = group_values(image.group_config(group_id), self._broker_config, dynamic)
+        values = self._values(group_id)
         return ConsumerGroupConfig(
-            session_timeout_ms=values["consumer.session.timeout.ms"],
-            heartbeat_interval_ms=values["consumer.heartbeat.interval.ms"],
-            assignment_interval_ms=values["consumer.assignment.interval.ms"],
+            session_timeout_ms=values.int("consumer.session.timeout.ms"),
+            heartbeat_interval_ms=values.int("consumer.heartbeat.interval.ms"),
+            assignment_interval_ms=values.int("consumer.assignment.interval.ms"),
         )
 
     def streams_config(self, group_id: str) -> StreamsGroupConfig:
         """The settings of a streams group."""
-        dynamic = self._image().broker_config(self._broker_config.node_id)
-
-        def value(name: str) -> int:
-            return int(self._broker_config.text(f"group.streams.{name}", dynamic) or "")
-
+        values = self._values(group_id)
         return StreamsGroupConfig(
-            session_timeout_ms=value("session.timeout.ms"),
-            heartbeat_interval_ms=value("heartbeat.interval.ms"),
-            assignment_interval_ms=value("assignment.interval.ms"),
-            initial_rebalance_delay_ms=value("initial.rebalance.delay.ms"),
-            num_standby_replicas=value("num.standby.replicas"),
+            session_timeout_ms=values.int("streams.session.timeout.ms"),
+            heartbeat_interval_ms=values.int("streams.heartbeat.interval.ms"),
+            assignment_interval_ms=values.int("streams.assignment.interval.ms"),
+            initial_rebalance_delay_ms=values.int("streams.initial.rebalance.delay.ms"),
+            num_standby_replicas=values.int("streams.num.standby.replicas"),
         )
+
+    def _values(self, group_id: str) -> GroupValues:
+        """Return the values that are the group's own, and those of the broker, which may change while it runs."""
+        image = self._image()
+        dynamic = image.broker_config(self._broker_config.node_id)
+        return group_values(image.group_config(group_id), self._broker_config, dynamic)
 
 
 def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
