@@ -72,7 +72,7 @@ class Joins:
         if group is not None:
             self._join(group, request, call)
         elif known is not None and (not known.is_empty or known.type not in _GIVE_WAY_WHEN_EMPTY):
-            call.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            call.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
         elif request.member_id:
             call.answer(refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:

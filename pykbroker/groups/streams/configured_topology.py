@@ -295,9 +295,12 @@ class _Configuration:
             each = configured[subtopology_id]
             internal.update(each.repartition_source_topics)
             internal.update(each.changelog_topics)
-        for name, topic in internal.items():
-            found = self._existing.get(name)
-            if found is not None and found != topic.partitions:
+        required = (
+            name for each in self._subtopologies for name in (*source_topics(each), *names(each.state_changelog_topics))
+        )
+        for name in in_table_order(required):
+            topic, found = internal.get(name), self._existing.get(name)
+            if topic is not None and found is not None and found != topic.partitions:
                 words = (
                     f"Existing topic {name} has different number of partitions: expected {topic.partitions}, found "
                     f"{found}"

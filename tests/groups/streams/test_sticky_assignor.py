@@ -59,7 +59,9 @@ def test_what_holds_of_every_assignment(group: Group, topology: dict[str, Subtop
         for kind in (tasks.active, tasks.standby):
             in_process.update((process, name, each) for name, some in kind.items() for each in some)
     assert not in_process or max(in_process.values()) == 1, "a process has a task once"
-    standby = Counter((name, each) for tasks in target.values() for name, some in tasks.standby.items() for each in some)
+    standby = Counter(
+        (name, each) for tasks in target.values() for name, some in tasks.standby.items() for each in some
+    )
     processes = len({each.process_id for each in group.members.values()})
     for name, some in topology.items():
         for each in range(some.count):
