@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
-from pykbroker.metadata.features import GROUP_VERSION, feature_level
+from pykbroker.metadata.features import GROUP_VERSION, STREAMS_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -59,6 +59,12 @@ def has_consumer_groups(context: RequestContext[Broker]) -> bool:
     """Return whether the cluster has agreed on the consumer protocol (KIP-848)."""
     broker = context.node
     return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
+
+
+def has_streams_groups(context: RequestContext[Broker]) -> bool:
+    """Return whether the cluster has agreed on the protocol of streams groups (KIP-1071)."""
+    broker = context.node
+    return feature_level(broker.image, STREAMS_VERSION) > 0 and "streams" in broker.config.list(REBALANCE_PROTOCOLS)
 
 
 def _may_describe(context: RequestContext[Broker], topic: str) -> bool:

@@ -1,5 +1,5 @@
-"""The group coordinator's rules: classic groups (KIP-62, 134, 345, 394, 559, 800, 814), consumer groups (KIP-848) and
-committed offsets.
+"""The group coordinator's rules: classic groups (KIP-62, 134, 345, 394, 559, 800, 814), consumer groups (KIP-848),
+streams groups (KIP-1071) and committed offsets.
 
 The rules are pure: they know no Trio, no clock and no file. `shard.GroupShard` is the door; one shard stands for one
 partition of `__consumer_offsets`, as in Kafka's `GroupCoordinatorShard`. The shard is driven by
@@ -9,6 +9,7 @@ partition of `__consumer_offsets`, as in Kafka's `GroupCoordinatorShard`. The sh
 - `common`: what all groups share, such as records, steps, deadlines and the view of topics.
 - `classic`: groups that rebalance by JoinGroup and SyncGroup.
 - `consumer`: groups whose coordinator assigns the partitions (KIP-848).
+- `streams`: groups of Kafka Streams, whose coordinator assigns the tasks (KIP-1071).
 - `assignors`: the assignors that the coordinator has for consumer groups.
 - `offsets`: committed offsets, also those of transactions.
 - `deletions`: the deletion of groups on request, in several steps.

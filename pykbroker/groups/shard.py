@@ -6,8 +6,9 @@ are replayed by the next shard, after a restart or a failed append. The driver h
 committed, so that no client sees a state that could still be lost. A step whose records may be refused is made as a
 trial, and taken back where they are.
 
-The rules live in packages: `classic`, `consumer` and `share` for the types of groups, `offsets` for what is committed.
-The shard decides which of them a request, a record or a timeout is for. The model is Kafka's `GroupCoordinatorShard`.
+The rules live in packages: `classic`, `consumer`, `share` and `streams` for the types of groups, `offsets` for what is
+committed. The shard decides which of them a request, a record or a timeout is for. The model is Kafka's
+`GroupCoordinatorShard`.
 """
 
 from __future__ import annotations
@@ -32,28 +33,38 @@ from pykbroker.protocol.messages.group_records import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
+from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
 from .classic.rebalance import refused_join
-from .common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig
+from .common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig, StreamsGroupConfig
 from .common.context import Call, Step
 from .common.deadlines import Deadlines, Timeout
 from .common.group import Group, GroupType
-from .common.records import NO_TIMESTAMP, SHARE_GROUP_NUMBERS, CoordinatorRecord, RecordKey, RecordValue
+from .common.records import (
+    NO_TIMESTAMP,
+    SHARE_GROUP_NUMBERS,
+    STREAMS_GROUP_NUMBERS,
+    CoordinatorRecord,
+    RecordKey,
+    RecordValue,
+)
 from .common.requests import (
     AlterShareOffsets,
     BeginShareStateDeletion,
     DeleteGroup,
     DescribeConsumerGroup,
     DescribeShareGroup,
+    DescribeStreamsGroup,
     EndShareInitialization,
     EndShareStateDeletion,
     FetchAllOffsets,
     FindSharePartitions,
     ListSomeGroups,
+    StreamsHeartbeatAnswer,
 )
 from .common.topics import NO_TOPICS, MetadataHash, TopicsView
 from .consumer.assignment_tasks import AssignmentTask, ComputedAssignment
@@ -65,6 +76,10 @@ from .deletions import GroupDeletions
 from .listing import list_groups
 from .offsets.forgotten_topics import DeletedTopics
 from .offsets.offsets import Offsets
+from .streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
+from .streams.heartbeats import refused_heartbeat as refused_streams_heartbeat
+from .streams.streams_group import StreamsGroup
+from .streams.streams_groups import StreamsGroups
 
 if TYPE_CHECKING:
     from .share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
@@ -77,6 +92,7 @@ MOST_SESSIONS = 1_000
 AnsweredAtOnce: TypeAlias = (
     HeartbeatRequest
     | ConsumerGroupHeartbeatRequest
+    | StreamsGroupHeartbeatRequest
     | OffsetCommitRequest
     | TxnOffsetCommitRequest
     | OffsetFetchRequest
@@ -92,17 +108,22 @@ AnsweredAtOnce: TypeAlias = (
     | AlterShareOffsets
     | BeginShareStateDeletion
     | EndShareStateDeletion
+    | DescribeStreamsGroup
 )
 GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
 
 
 class AssignmentOffload(Protocol):
-    """A worker that computes large assignments of groups of all types beside the event loop."""
+    """A worker that computes large assignments of groups of all types beside the event loop, and has them put into
+    their groups afterwards.
+    """
 
     @property
-    def has_room(self) -> bool: ...
+    def has_room(self) -> bool:
+        """Tell whether another task may begin; where none may, a later heartbeat asks again."""
+        ...
 
-    def begin(self, task: AssignmentTask | ShareAssignmentTask) -> None: ...
+    def begin(self, task: AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask) -> None: ...
 
 
 class GroupShard:
@@ -121,14 +142,16 @@ class GroupShard:
         assignments: AssignmentOffload | None = None,
         metadata_hash: MetadataHash | None = None,
         share_config_of: Callable[[str], ShareGroupConfig] = lambda group_id: ShareGroupConfig(),
+        streams_config_of: Callable[[str], StreamsGroupConfig] = lambda group_id: StreamsGroupConfig(),
     ) -> None:
         """Build a shard without groups.
 
-        consumer_config_of, share_config_of: the settings of a group of the type by its id. regexes: looks for the
-        topics that regular expressions match; assignments: computes large assignments; where they are None, both is
-        done at once. metadata_hash: given where shards share one.
+        consumer_config_of, share_config_of, streams_config_of: the settings of a group of the type by its id. regexes:
+        looks for the topics that regular expressions match; assignments: computes large assignments; where they are
+        None, both is done at once. metadata_hash: given where shards share one.
         """
         self.config = config
+        metadata_hash = metadata_hash or MetadataHash(topics)
         self.groups: dict[str, Group] = {}
         self._topics = topics
         self._deadlines = Deadlines()
@@ -148,6 +171,16 @@ class GroupShard:
             regexes,
             assignments,
             metadata_hash,
+        )
+        self.streams = StreamsGroups(
+            config,
+            self.groups,
+            self._deadlines,
+            topics,
+            streams_config_of,
+            assignments,
+            metadata_hash,
+            self._make_room_for_streams,
         )
         self.offsets = Offsets(config, self.groups, topics, self.classic.on_offset_commit)
         self._deletions = GroupDeletions(self.groups, self.offsets, self._delete_group)
@@ -212,6 +245,8 @@ class GroupShard:
                 return self.classic.heartbeat(request, step)
             case ConsumerGroupHeartbeatRequest():
                 return self._consumer_heartbeat(request, context, step)
+            case StreamsGroupHeartbeatRequest():
+                return self._streams_heartbeat(request, context, step)
             case OffsetCommitRequest():
                 return self.offsets.commit(request, context, step)
             case TxnOffsetCommitRequest():
@@ -228,6 +263,8 @@ class GroupShard:
                 return self.classic.describe(request, context)
             case DescribeConsumerGroup():
                 return self.consumer.describe(request.group_id)
+            case DescribeStreamsGroup():
+                return self.streams.describe(request.group_id)
             case _:
                 return self.share.answer(request, context, step)
 
@@ -267,10 +304,29 @@ class GroupShard:
             return refused_heartbeat(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, words))
         return self.consumer.heartbeat(request, context, step)
 
+    def _streams_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, context: CoordinatorContext, step: Step
+    ) -> StreamsHeartbeatAnswer:
+        if request.group_id in self._deletions:
+            words = f"Group {request.group_id} is being deleted."
+            error = ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, words)
+            return StreamsHeartbeatAnswer(refused_streams_heartbeat(error))
+        return self.streams.heartbeat(request, context, step)
+
+    def _make_room_for_streams(self, group: ClassicGroup, step: Step) -> None:
+        """Take an empty classic group away, whose offsets stay, for a streams group of the same id."""
+        cause = "it was an empty classic group, and is a streams group now"
+        self.classic.close(group, cause, step)
+        for tombstone in group.tombstones():
+            step.append(tombstone)
+        step.because(group.group_id, cause)
+
     def _delete_group(self, group: Group, cause: str, step: Step) -> None:
         """Delete an empty group. The tombstones of its offsets, if it had any, are in the step already."""
         if isinstance(group, ClassicGroup):
             self.classic.close(group, cause, step)
+        elif isinstance(group, StreamsGroup):
+            self.streams.forget(group.group_id)
         for tombstone in group.tombstones():
             step.append(tombstone)
         del self.groups[group.group_id]
@@ -281,11 +337,12 @@ class GroupShard:
     def on_topics_changed(self, names: Collection[str]) -> None:
         """Note topics that were created, have more partitions, or were deleted.
 
-        No group is looked at: each learns it in its next heartbeat (`consumer.topic_changes`).
+        No group is looked at: each learns it in its next heartbeat (`common.topic_changes`).
         """
         self.consumer.on_topics_changed(names)
         if self._share is not None:
             self._share.on_topics_changed(names)
+        self.streams.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:
         """Note that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
@@ -303,13 +360,18 @@ class GroupShard:
         return self._finish(step)
 
     def put_assignment(
-        self, computed: ComputedAssignment | ComputedShareAssignment, now_ms: int, timestamp_ms: int
+        self,
+        computed: ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment,
+        now_ms: int,
+        timestamp_ms: int,
     ) -> Result[CoordinatorRecord]:
         """Take a target assignment that was computed beside the event loop."""
         step = Step(now_ms, timestamp_ms)
         self._kept.keep(computed.task.group_id)
         if isinstance(computed, ComputedAssignment):
             self.consumer.put_assignment(computed, step)
+        elif isinstance(computed, ComputedStreamsAssignment):
+            self.streams.put_assignment(computed, step)
         else:
             self.share.put_assignment(computed, step)
         return self._finish(step)
@@ -356,6 +418,8 @@ class GroupShard:
             self.consumer.expire(group, timeout, step)
         elif isinstance(group, ClassicGroup):
             self.classic.expire(group, timeout, step)
+        elif isinstance(group, StreamsGroup):
+            self.streams.expire(group, timeout, step)
         elif group is not None:
             self.share.expire(group, timeout, step)
 
@@ -393,6 +457,8 @@ class GroupShard:
                 yield from self.consumer.begin_sessions(group, step)
             elif isinstance(group, ClassicGroup):
                 yield from self.classic.begin_sessions(group, step)
+            elif isinstance(group, StreamsGroup):
+                yield from self.streams.begin_sessions(group, step)
             else:
                 yield from self.share.begin_sessions(group, step)
             yield
@@ -408,6 +474,8 @@ class GroupShard:
                 self.classic.replay(key, value)
             case _ if type(key).__schema__.api_key in SHARE_GROUP_NUMBERS:
                 self.share.replay(key, value)
+            case _ if type(key).__schema__.api_key in STREAMS_GROUP_NUMBERS:
+                self.streams.replay(key, value)
             case _:
                 self.consumer.replay(key, value)
 
@@ -456,6 +524,7 @@ class GroupShard:
         self._kept.begin()
         self._deadlines.begin_trial()
         self.consumer.begin_trial()
+        self.streams.begin_trial()
         self.offsets.begin_trial()
         self._deletions.begin_trial()
         if self._share is not None:
@@ -465,6 +534,7 @@ class GroupShard:
         """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self.consumer.end_trial(is_kept=is_kept)
+        self.streams.end_trial(is_kept=is_kept)
         self.offsets.end_trial(is_kept=is_kept)
         self._deletions.end_trial(is_kept=is_kept)
         if self._share is not None:
@@ -485,6 +555,8 @@ class GroupShard:
             case JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() | ConsumerGroupHeartbeatRequest():
                 self._kept.keep(request.group_id)
             case ShareGroupHeartbeatRequest() | EndShareInitialization() | AlterShareOffsets():
+                self._kept.keep(request.group_id)
+            case StreamsGroupHeartbeatRequest():
                 self._kept.keep(request.group_id)
             case DeleteGroup() | BeginShareStateDeletion() | EndShareStateDeletion():
                 self._kept.keep(request.group_id)

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Collection, Mapping
 from itertools import count
 from pathlib import Path
 
 import trio
 
 from compat_tests.referee.conversations import note_version
+from pykbroker.metadata.image import GROUP_RESOURCE
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import encode_request, response_header_version
+from pykbroker.protocol.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -33,7 +39,12 @@ from pykbroker.protocol.messages.topics import (
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 
-from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
+from . import (  # noqa: F401 - registers their scenarios
+    classic_scenarios,
+    consumer_scenarios,
+    migration_scenarios,
+    streams_scenarios,
+)
 from .scenarios import SCENARIOS, TOPICS
 from .session import Session
 
@@ -87,6 +98,17 @@ class RealBroker:
     async def drop_topic(self, name: str) -> None:
         """Its id keeps its name."""
         await self.call("x", DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
+
+    async def configure_group(self, group: str, configs: Mapping[str, str]) -> None:
+        alterations = [
+            IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)
+            for name, value in configs.items()
+        ]
+        resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=GROUP_RESOURCE, resource_name=group, configs=alterations
+        )
+        await self.call("x", IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        await self.sleep(200)
 
     def records(self) -> list[tuple[bytes | None, bytes | None]]:
         return [

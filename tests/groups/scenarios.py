@@ -46,6 +46,12 @@ CONFIG = {
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.session.timeout.ms": "1000",
+    "group.streams.max.size": "3",
+    "group.streams.heartbeat.interval.ms": "500",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.session.timeout.ms": "1000",
+    "group.streams.initial.rebalance.delay.ms": "300",
 }
 TOPICS = ("events", "orders")
 

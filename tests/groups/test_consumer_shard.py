@@ -9,10 +9,10 @@ from uuid import RFC_4122, UUID
 
 import pytest
 
+from pykbroker.groups.common import topic_changes
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.common.requests import DescribeConsumerGroup
 from pykbroker.groups.common.topics import FixedTopics
-from pykbroker.groups.consumer import topic_changes
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import ConsumerGroupMember
 from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow

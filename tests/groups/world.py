@@ -5,7 +5,7 @@ Time is virtual and the disk simulated, so a scenario of many seconds takes mill
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -31,15 +31,18 @@ import pykbroker.api.offset_delete
 import pykbroker.api.offset_fetch
 import pykbroker.api.share_group_describe
 import pykbroker.api.share_group_heartbeat
+import pykbroker.api.streams_group_describe
+import pykbroker.api.streams_group_heartbeat
 import pykbroker.api.sync_group  # noqa: F401 - importing the modules registers their handlers
 from pykbroker.config import BrokerConfig
-from pykbroker.metadata.features import GROUP_VERSION, SHARE_VERSION
-from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
+from pykbroker.metadata.image import GROUP_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.metadata_records import (
     BrokerEndpoint,
+    ConfigRecord,
     FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -54,8 +57,10 @@ from pykbroker.replication.reads import FetchIsolation, ListedOffset
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.server.coordinators.marker import Marker
 from pykbroker.server.network.handlers import ConnectionState, Handler, RequestContext
+from pykbroker.server.node.auto_topic_creation import AutoTopicCreation
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import HANDLERS
+from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.process_disk import ProcessDisk
@@ -189,6 +194,9 @@ class World:
         self._replay(RegisterBrokerRecord(broker_id=NODE_ID, broker_epoch=1, end_points=[endpoint], fenced=False))
         self._replay(FeatureLevelRecord(name=GROUP_VERSION, feature_level=1))
         self._replay(FeatureLevelRecord(name=SHARE_VERSION, feature_level=1))
+        self._replay(FeatureLevelRecord(name=STREAMS_VERSION, feature_level=1))
+        channel = cast(ControllerChannel, self.controller)
+        self.auto_topic_creation = AutoTopicCreation(self.config, channel, self.clock)
 
     def _replay(self, record: Message) -> ImageChanges:
         self._offset += 1
@@ -232,6 +240,11 @@ class World:
     async def drop_topic(self, name: str) -> None:
         """Its id keeps its name, for those who tell what happened."""
         self.driver.apply(self.image, self._replay(RemoveTopicRecord(topic_id=self.topic_ids[name])))
+        await trio.lowlevel.checkpoint()
+
+    async def configure_group(self, group: str, configs: Mapping[str, str]) -> None:
+        for name, value in configs.items():
+            self.replay(ConfigRecord(resource_type=GROUP_RESOURCE, resource_name=group, name=name, value=value))
         await trio.lowlevel.checkpoint()
 
     def delete_topic(self, name: str) -> None:
@@ -306,6 +319,7 @@ class World:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             await nursery.start(self.driver.run)
+            nursery.start_soon(self.auto_topic_creation.run)
             yield self
             nursery.cancel_scope.cancel()
 
@@ -334,6 +348,10 @@ class _Broker:
     @property
     def groups(self) -> GroupCoordinator:
         return self.world.driver
+
+    @property
+    def auto_topic_creation(self) -> AutoTopicCreation:
+        return self.world.auto_topic_creation
 
     @property
     def controller_channel(self) -> FakeController:

@@ -34,6 +34,7 @@ from ..common.deadlines import (
     RebalanceTimeout,
     RevocationTimeout,
     SessionTimeout,
+    StreamsInitialDelay,
     SyncTimeout,
     Timeout,
 )
@@ -184,7 +185,7 @@ class ClassicGroups:
                 self.rebalance.expire_join(group, step)
             case SyncTimeout():
                 self.rebalance.expire_sync(group, timeout, step)
-            case RevocationTimeout() | MemberRejoinTimeout() | MemberSyncTimeout():
+            case RevocationTimeout() | MemberRejoinTimeout() | MemberSyncTimeout() | StreamsInitialDelay():
                 pass
 
     def begin_sessions(self, group: ClassicGroup, step: Step) -> Iterator[None]:

@@ -17,8 +17,8 @@ from pykbroker.state_machine import CoordinatorContext
 
 from ..common.config import GroupConfig
 from ..common.context import Call, Step
-from ..common.deadlines import Deadlines, SessionTimeout
-from ..common.group import Group
+from ..common.deadlines import Deadlines, SessionTimeout, StreamsInitialDelay
+from ..common.group import Group, GroupType
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE, look_if_loadable
 from .classic_group import (
     COMPLETING_REBALANCE,
@@ -40,6 +40,9 @@ MOST_PROTOCOLS = 100
 MOST_METADATA_BYTES = 4 << 20
 """The limit for one member. The metadata of one protocol of each member has to fit into the group's record in
 `__consumer_offsets`, which takes a megabyte by default."""
+
+
+_GIVE_WAY_WHEN_EMPTY = (GroupType.CONSUMER, GroupType.STREAMS)
 
 
 class Joins:
@@ -65,8 +68,11 @@ class Joins:
             call.answer(refused_join(error_code, request.member_id))
             return
         group = find_classic(self._groups, request.group_id)
+        known = self._groups.get(request.group_id)
         if group is not None:
             self._join(group, request, call)
+        elif known is not None and (not known.is_empty or known.type not in _GIVE_WAY_WHEN_EMPTY):
+            call.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
         elif request.member_id:
             call.answer(refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:
@@ -79,17 +85,18 @@ class Joins:
         self._join(group, request, call)
         # A join that is refused leaves no group behind; Kafka keeps an empty one.
         if group.members or group.pending_join_members:
-            self._delete_empty_consumer_group(group.group_id, step)
+            self._delete_empty_group(group.group_id, step)
             self._groups[group.group_id] = group
             step.append(empty_group_record(group))
 
-    def _delete_empty_consumer_group(self, group_id: str, step: Step) -> None:
+    def _delete_empty_group(self, group_id: str, step: Step) -> None:
         """Make room for a classic group of the same id."""
         known = self._groups.pop(group_id, None)
         if known is not None:
             for tombstone in known.tombstones():
                 step.append(tombstone)
-            step.because(group_id, "it was an empty consumer group, and is a classic group now")
+            self._deadlines.cancel(StreamsInitialDelay(group_id))
+            step.because(group_id, f"it was an empty {known.type.value} group, and is a classic group now")
 
     def _join(self, group: ClassicGroup, request: JoinGroupRequest, call: Call) -> None:
         if not self._has_room(group, request.member_id):

@@ -34,6 +34,19 @@ class ShareGroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupConfig:
+    """Settings that each streams group may have of its own; else they are the broker's `group.streams.…`."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    """The shortest time between two target assignments, so that many members that join together cost one (KIP-1263)."""
+    initial_rebalance_delay_ms: int = 3_000
+    """How long a group that was empty waits for more members before its first assignment."""
+    num_standby_replicas: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     """The settings of all groups, with Kafka's defaults.
 
@@ -55,8 +68,8 @@ class GroupConfig:
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     """The names of the assignors that members may ask for, the default first."""
     consumer_assigned_at_once: int = 0
-    """How many members and partitions a group may have for its target assignment to be computed in a heartbeat, and not
-    beside the event loop."""
+    """How many members and partitions, or tasks, a group may have for its target assignment to be computed in a
+    heartbeat, and not beside the event loop. Streams groups have the same limit."""
     consumer_migration_policy: str = "bidirectional"
     """Which way a group with members may change its type: upgrade, downgrade, bidirectional or disabled."""
     consumer_regex_refresh_interval_ms: int = 600_000
@@ -64,3 +77,4 @@ class GroupConfig:
     share_max_size: int = 200
     share_initialize_retry_interval_ms: int = 30_000
     """How long a partition may be initializing until that is tried again."""
+    streams_max_size: int = 2**31 - 1

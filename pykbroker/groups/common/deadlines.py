@@ -101,6 +101,17 @@ class MemberSyncTimeout:
         return ("member sync", self.group_id, self.member_id)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamsInitialDelay:
+    """A streams group that was empty has waited for more members before its first assignment."""
+
+    group_id: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("streams delay", self.group_id)
+
+
 Timeout: TypeAlias = (
     SessionTimeout
     | InitialDelay
@@ -109,6 +120,7 @@ Timeout: TypeAlias = (
     | RevocationTimeout
     | MemberRejoinTimeout
     | MemberSyncTimeout
+    | StreamsInitialDelay
 )
 
 _Entry: TypeAlias = tuple[int, int, Timeout]

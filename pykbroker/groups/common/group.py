@@ -22,6 +22,7 @@ class GroupType(Enum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
+    STREAMS = "streams"
 
 
 class Group(Protocol):

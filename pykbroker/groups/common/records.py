@@ -1,9 +1,8 @@
-"""The records of `__consumer_offsets`: classic groups, committed offsets, consumer groups (KIP-848) and share groups
-(KIP-932) in their parts.
+"""The records of `__consumer_offsets`: classic groups, committed offsets, consumer groups (KIP-848), share groups
+(KIP-932) and streams groups (KIP-1071) in their parts.
 
 Keys carry their type as an int16 before the body, values their version, as Kafka's `CoordinatorRecordSerde` writes
-them. Types that this coordinator does not know (those of streams groups) are reported by `UnknownRecord`, not guessed
-at.
+them. Types that this coordinator does not know are reported by `UnknownRecord`, not guessed at.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from .offset_record_bytes import key_bytes, read_key, read_value, value_bytes
 
 if TYPE_CHECKING:
     from pykbroker.protocol.messages import share_group_records as share
+    from pykbroker.protocol.messages import streams_group_records as streams
 
 LEGACY_OFFSET_COMMIT_KEY = 0
 OFFSET_COMMIT_KEY = 1
@@ -53,6 +53,7 @@ CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
 _CONSUMER_GROUP_TYPES_BY_NUMBER = {key.__schema__.api_key: (key, value) for key, value in CONSUMER_GROUP_TYPES.items()}
 CONSUMER_GROUP_VERSION = 0
 SHARE_GROUP_NUMBERS = range(10, 16)
+STREAMS_GROUP_NUMBERS = range(17, 24)
 
 RecordKey: TypeAlias = """(
     OffsetCommitKey
@@ -70,6 +71,12 @@ RecordKey: TypeAlias = """(
     | share.ShareGroupTargetAssignmentMemberKey
     | share.ShareGroupCurrentMemberAssignmentKey
     | share.ShareGroupStatePartitionMetadataKey
+    | streams.StreamsGroupMetadataKey
+    | streams.StreamsGroupTopologyKey
+    | streams.StreamsGroupMemberMetadataKey
+    | streams.StreamsGroupTargetAssignmentMetadataKey
+    | streams.StreamsGroupTargetAssignmentMemberKey
+    | streams.StreamsGroupCurrentMemberAssignmentKey
 )"""
 RecordValue: TypeAlias = """(
     OffsetCommitValue
@@ -87,13 +94,22 @@ RecordValue: TypeAlias = """(
     | share.ShareGroupTargetAssignmentMemberValue
     | share.ShareGroupCurrentMemberAssignmentValue
     | share.ShareGroupStatePartitionMetadataValue
+    | streams.StreamsGroupMetadataValue
+    | streams.StreamsGroupTopologyValue
+    | streams.StreamsGroupMemberMetadataValue
+    | streams.StreamsGroupTargetAssignmentMetadataValue
+    | streams.StreamsGroupTargetAssignmentMemberValue
+    | streams.StreamsGroupCurrentMemberAssignmentValue
 )"""
 
 
 @cache
-def share_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
-    """The types of keys and values by number. A broker without share groups does not need the memory."""
+def late_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values of share and streams groups, by number. A broker without such groups does not need
+    the memory.
+    """
     from pykbroker.protocol.messages import share_group_records as share
+    from pykbroker.protocol.messages import streams_group_records as streams
 
     types: dict[type[Message], type[Message]] = {
         share.ShareGroupMemberMetadataKey: share.ShareGroupMemberMetadataValue,
@@ -102,6 +118,12 @@ def share_group_types() -> Mapping[int | None, tuple[type[Message], type[Message
         share.ShareGroupTargetAssignmentMemberKey: share.ShareGroupTargetAssignmentMemberValue,
         share.ShareGroupCurrentMemberAssignmentKey: share.ShareGroupCurrentMemberAssignmentValue,
         share.ShareGroupStatePartitionMetadataKey: share.ShareGroupStatePartitionMetadataValue,
+        streams.StreamsGroupMetadataKey: streams.StreamsGroupMetadataValue,
+        streams.StreamsGroupTopologyKey: streams.StreamsGroupTopologyValue,
+        streams.StreamsGroupMemberMetadataKey: streams.StreamsGroupMemberMetadataValue,
+        streams.StreamsGroupTargetAssignmentMetadataKey: streams.StreamsGroupTargetAssignmentMetadataValue,
+        streams.StreamsGroupTargetAssignmentMemberKey: streams.StreamsGroupTargetAssignmentMemberValue,
+        streams.StreamsGroupCurrentMemberAssignmentKey: streams.StreamsGroupCurrentMemberAssignmentValue,
     }
     return {key.__schema__.api_key: (key, value) for key, value in types.items()}
 
@@ -184,7 +206,8 @@ def _decode(key: bytes, value: bytes | None) -> CoordinatorRecord:
         return CoordinatorRecord(read_key(key) or _whole(OffsetCommitKey, 0, key), offset)
     if key_type == GROUP_METADATA_KEY:
         return CoordinatorRecord(_whole(GroupMetadataKey, 0, key), _decode_value(GroupMetadataValue, value))
-    types = share_group_types() if key_type in SHARE_GROUP_NUMBERS else _CONSUMER_GROUP_TYPES_BY_NUMBER
+    is_late = key_type in SHARE_GROUP_NUMBERS or key_type in STREAMS_GROUP_NUMBERS
+    types = late_group_types() if is_late else _CONSUMER_GROUP_TYPES_BY_NUMBER
     if key_type not in types:
         raise UnknownRecord(f"unknown record type {key_type}")
     of_key, of_value = types[key_type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
@@ -16,6 +17,10 @@ from pykbroker.protocol.messages.group_offsets import OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
+
+if TYPE_CHECKING:
+    from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatResponse
+    from pykbroker.protocol.messages.topics import CreatableTopic
 
 MOST_NAMES = 10_000
 """How many topics one member of a consumer or share group may name; a regular expression may match any number."""
@@ -39,6 +44,13 @@ class DescribeConsumerGroup:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeShareGroup:
     """One group of a ShareGroupDescribe request. Answered by a `ShareGroupAsOfNow`."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeStreamsGroup:
+    """One group of a StreamsGroupDescribe request. Answered by a `StreamsGroupAsOfNow`."""
 
     group_id: str
 
@@ -90,6 +102,14 @@ class EndShareStateDeletion:
 
     group_id: str
     topic_ids: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsHeartbeatAnswer:
+    """The answer to a StreamsGroupHeartbeat. missing: internal topics of the group that are to be created."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing: Sequence[CreatableTopic] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

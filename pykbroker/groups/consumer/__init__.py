@@ -12,7 +12,6 @@ The modules, in reading order:
 - `target_assignment`: when a target assignment is due, and what it is.
 - `assignment_tasks`: target assignments that are computed beside the event loop.
 - `reconciliation`: one member's next step towards its target.
-- `topic_changes`: the topics that have changed since a group looked.
 - `regular_expressions`: subscriptions by regular expression.
 - `resolved_regular_expression`: what an expression has matched.
 - `classic_protocol_members`: members that speak the classic protocol.

@@ -80,7 +80,7 @@ class ConsumerGroup:
     members: values; a change puts another value in a member's place.
 
     subscribed_topic_names: how many members name a topic. subscribed_regexes: how many use an expression.
-    seen_topic_change: the number of the newest topic change that the group has looked at (`topic_changes`).
+    seen_topic_change: the number of the newest topic change that the group has looked at (`common.topic_changes`).
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER

@@ -20,10 +20,12 @@ from ..common.deadlines import (
     RebalanceTimeout,
     RevocationTimeout,
     SessionTimeout,
+    StreamsInitialDelay,
     SyncTimeout,
     Timeout,
 )
 from ..common.group import Group
+from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
 from .assignment_tasks import AssignmentOffload, ComputedAssignment
 from .classic_protocol_members import ClassicProtocolMembers
@@ -37,7 +39,6 @@ from .membership import ConsumerMembership
 from .migration import Migration
 from .regular_expressions import RegularExpressions, TopicRegexes
 from .target_assignment import TargetAssignments
-from .topic_changes import TopicChanges
 
 MOST_CHANGED_TOPICS = 200
 """How many topics a shard is told by name that they have changed: there are many shards."""
@@ -126,7 +127,7 @@ class ConsumerGroups:
                 self._membership.expire_classic_member(group, timeout.member_id, "JoinGroup", step)
             case MemberSyncTimeout():
                 self._membership.expire_classic_member(group, timeout.member_id, "SyncGroup", step)
-            case InitialDelay() | RebalanceTimeout() | SyncTimeout():
+            case InitialDelay() | RebalanceTimeout() | SyncTimeout() | StreamsInitialDelay():
                 pass
 
     def begin_sessions(self, group: ConsumerGroup, step: Step) -> Iterator[None]:

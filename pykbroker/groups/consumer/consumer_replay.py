@@ -124,8 +124,8 @@ class ConsumerReplay:
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        if isinstance(group, ClassicGroup) and not group.is_simple:
-            raise BadRecord(f"group {group_id} is a classic group")
+        if group is not None and not (isinstance(group, ClassicGroup) and group.is_simple):
+            raise BadRecord(f"group {group_id} is a {group.type.value} group")
         group = self._groups[group_id] = ConsumerGroup(group_id)
         return group
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ..common.config import ConsumerGroupConfig
 from ..common.context import Step
+from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView, topic_ids
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember
@@ -20,7 +21,6 @@ from .membership import ConsumerMembership
 from .reconciliation import Reconciliation, ReportedPartitions
 from .regular_expressions import RegularExpressions
 from .target_assignment import TargetAssignments
-from .topic_changes import TopicChanges
 
 
 class MemberProgress:

@@ -26,8 +26,8 @@ from ..common.context import Step
 from ..common.deadlines import Deadlines, SessionTimeout
 from ..common.group import Group
 from ..common.requests import MOST_NAMES
+from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
-from ..consumer.topic_changes import TopicChanges
 from .share_group import ShareGroup, find_share, not_a_share_group
 from .share_group_member import JOINING_EPOCH, LEAVING_EPOCH, ShareGroupMember, sorted_names
 from .share_records import assignment_record, group_epoch_record, member_record, member_tombstones

@@ -23,9 +23,9 @@ from ..common.requests import (
     EndShareStateDeletion,
     FindSharePartitions,
 )
+from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
 from ..consumer.consumer_groups import MOST_CHANGED_TOPICS
-from ..consumer.topic_changes import TopicChanges
 from .heartbeats import ShareHeartbeats
 from .share_assignment_tasks import ComputedShareAssignment, ShareAssignmentOffload
 from .share_descriptions import share_group_as_of_now

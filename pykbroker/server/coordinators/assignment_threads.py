@@ -1,4 +1,4 @@
-"""Threads compute the large target assignments of consumer and share groups (KIP-1263).
+"""Threads compute the large target assignments of consumer, share and streams groups (KIP-1263).
 
 All shards of a node share them: a task waits for its turn, is computed, and what came of it goes back to the shard that
 wanted it, if that is still there. Kafka's counterpart is the executor of its `GroupMetadataManager`.
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from pykbroker.groups.common.records import EncodedRecord
     from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
     from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
+    from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
 
-    Task: TypeAlias = AssignmentTask | ShareAssignmentTask
-    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment
+    Task: TypeAlias = AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask
+    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
-from pykbroker.config.group_keys import group_values
-from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig
+from pykbroker.config.group_keys import GroupValues, group_values
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig, StreamsGroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
@@ -43,11 +43,11 @@ from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
 if TYPE_CHECKING:
-    from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
     from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
     from pykbroker.groups.shard import GroupRequest, GroupShard
-    from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment
     from pykbroker.groups.share.state_changes import ShareInitialization
+
+    from .assignment_threads import Computed
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -113,6 +113,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             ),
             self.metadata_hash,
             self._share_config,
+            self.streams_config,
         )
 
     def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
@@ -120,7 +121,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
         return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
 
-    def _put_assignment(self, partition: Partition, computed: ComputedAssignment | ComputedShareAssignment) -> None:
+    def _put_assignment(self, partition: Partition, computed: Computed) -> None:
         """Give the assignment to whichever shard the partition has now: only the one that wanted it takes it."""
         led = self._shards.get(partition.index)
         if led is None or led.partition is not partition:
@@ -223,10 +224,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         return self._consumer_config(group_id).session_timeout_ms
 
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
-        """A group may have settings of its own, and the broker's may change while it runs."""
-        image = self._image()
-        dynamic = image.broker_config(self._broker_config.node_id)
-        values = group_values(image.group_config(group_id), self._broker_config, dynamic)
+        values = self._values(group_id)
         return ConsumerGroupConfig(
             session_timeout_ms=values.int("consumer.session.timeout.ms"),
             heartbeat_interval_ms=values.int("consumer.heartbeat.interval.ms"),
@@ -234,21 +232,36 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         )
 
     def _share_config(self, group_id: str) -> ShareGroupConfig:
-        image = self._image()
-        dynamic = image.broker_config(self._broker_config.node_id)
-        values = group_values(image.group_config(group_id), self._broker_config, dynamic)
+        values = self._values(group_id)
         return ShareGroupConfig(
             session_timeout_ms=values.int("share.session.timeout.ms"),
             heartbeat_interval_ms=values.int("share.heartbeat.interval.ms"),
             assignment_interval_ms=values.int("share.assignment.interval.ms"),
         )
 
+    def streams_config(self, group_id: str) -> StreamsGroupConfig:
+        """The settings of a streams group."""
+        values = self._values(group_id)
+        return StreamsGroupConfig(
+            session_timeout_ms=values.int("streams.session.timeout.ms"),
+            heartbeat_interval_ms=values.int("streams.heartbeat.interval.ms"),
+            assignment_interval_ms=values.int("streams.assignment.interval.ms"),
+            initial_rebalance_delay_ms=values.int("streams.initial.rebalance.delay.ms"),
+            num_standby_replicas=values.int("streams.num.standby.replicas"),
+        )
+
+    def _values(self, group_id: str) -> GroupValues:
+        """Return the values that are the group's own, and those of the broker, which may change while it runs."""
+        image = self._image()
+        dynamic = image.broker_config(self._broker_config.node_id)
+        return group_values(image.group_config(group_id), self._broker_config, dynamic)
+
 
 def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.forget_topics(deleted, now_ms, timestamp_ms)
 
 
-def _putting(computed: ComputedAssignment | ComputedShareAssignment) -> MakeStep[GroupShard]:
+def _putting(computed: Computed) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.put_assignment(computed, now_ms, timestamp_ms)
 
 
@@ -280,4 +293,5 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
         share_max_size=config.int("group.share.max.size"),
         share_initialize_retry_interval_ms=config.int("group.share.initialize.retry.interval.ms"),
+        streams_max_size=config.int("group.streams.max.size"),
     )

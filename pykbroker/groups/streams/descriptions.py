@@ -1,0 +1,171 @@
+"""StreamsGroupDescribe (KIP-1071): a group's epochs and topology, and what each member has and should have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pykbroker.java_hash import place_in_a_table
+from pykbroker.long_work import PORTION, LongWork, ordered, portions
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.streams_group_records import Subtopology
+from pykbroker.protocol.messages.streams_group_records import TopicInfo as RecordedTopic
+from pykbroker.protocol.messages.streams_groups import (
+    Assignment,
+    DescribedGroup,
+    Endpoint,
+    KeyValue,
+    Member,
+    StreamsGroupDescribeResponseSubtopology,
+    StreamsGroupDescribeResponseTopology,
+    TaskIds,
+    TopicInfo,
+)
+
+from ..common.group import Group
+from .configured_topology import ConfiguredSubtopology, InternalTopic
+from .streams_group import StreamsGroup
+from .streams_group_member import StreamsGroupMember
+from .tasks import NO_TASKS, TasksTuple, in_order
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroupAsOfNow:
+    """A group at one time, however many turns it takes to describe its members. group: without members. topic_names: of
+    all topics that the description names."""
+
+    group: DescribedGroup
+    topic_names: Collection[str]
+    _members: Mapping[str, StreamsGroupMember]
+    _targets: Mapping[str, TasksTuple]
+
+    def member_ids(self) -> LongWork[Iterator[str]]:
+        """The member ids in the order in which Kafka lists them."""
+        places: list[tuple[int, str]] = []
+        for portion in portions(self._members, PORTION // 4):
+            places += [(place_in_a_table(member_id), member_id) for member_id in portion]
+            yield len(portion) * 3
+        return (member_id for _, member_id in (yield from ordered(places)))
+
+    def steps_of(self, member_id: str) -> int:
+        """Return how many steps of long work it takes to describe the member and to encode the description."""
+        member, target = self._members[member_id], self._targets.get(member_id, NO_TASKS)
+        each = [
+            *member.assigned.active.values(),
+            *member.assigned.standby.values(),
+            *target.active.values(),
+            *target.standby.values(),
+        ]
+        return 5 + 2 * len(each) + sum(map(len, each)) // 8 + len(member.client_tags)
+
+    def describe_member(self, member_id: str) -> Member:
+        member = self._members[member_id]
+        endpoint = member.user_endpoint
+        target = self._targets.get(member_id, NO_TASKS)
+        return Member(
+            member_id=member.member_id,
+            member_epoch=member.member_epoch,
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topology_epoch=member.topology_epoch,
+            process_id=member.process_id,
+            user_endpoint=None if endpoint is None else Endpoint(host=endpoint[0], port=endpoint[1]),
+            client_tags=[KeyValue(key=key, value=value) for key, value in member.client_tags.items()],
+            assignment=Assignment(
+                active_tasks=_told(member.assigned.active),
+                standby_tasks=_told(member.assigned.standby),
+                warmup_tasks=_told(member.assigned.warmup),
+            ),
+            target_assignment=Assignment(
+                active_tasks=_told(target.active),
+                standby_tasks=_told(target.standby),
+                warmup_tasks=_told(target.warmup),
+            ),
+        )
+
+
+def group_as_of_now(group: Group | None, group_id: str) -> StreamsGroupAsOfNow:
+    """The group as it is now, or the error for a group that is none of this type."""
+    if isinstance(group, StreamsGroup):
+        topology = _topology(group)
+        described = DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            topology=topology,
+        )
+        names = frozenset(_names(topology))
+        return StreamsGroupAsOfNow(described, names, group.members.copy(), group.target_assignment.copy())
+    words = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
+    refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=words)
+    return StreamsGroupAsOfNow(refused, frozenset(), {}, {})
+
+
+def _topology(group: StreamsGroup) -> StreamsGroupDescribeResponseTopology | None:
+    """The topology as the topics of the cluster allow it, else as it was brought."""
+    if group.topology is None:
+        return None
+    if group.configured is not None and group.configured.is_ready and group.configured.subtopologies is not None:
+        subtopologies = [_configured(name, each) for name, each in group.configured.subtopologies.items()]
+    else:
+        subtopologies = [_brought(group.topology.subtopologies[name]) for name in sorted(group.topology.subtopologies)]
+    return StreamsGroupDescribeResponseTopology(epoch=group.topology.epoch, subtopologies=subtopologies)
+
+
+def _configured(subtopology_id: str, subtopology: ConfiguredSubtopology) -> StreamsGroupDescribeResponseSubtopology:
+    return StreamsGroupDescribeResponseSubtopology(
+        subtopology_id=subtopology_id,
+        source_topics=sorted(set(subtopology.source_topics)),
+        repartition_sink_topics=sorted(set(subtopology.repartition_sink_topics)),
+        state_changelog_topics=_internal(subtopology.changelog_topics),
+        repartition_source_topics=_internal(subtopology.repartition_source_topics),
+    )
+
+
+def _internal(topics: Mapping[str, InternalTopic]) -> list[TopicInfo]:
+    return [
+        TopicInfo(
+            name=name,
+            partitions=topics[name].partitions,
+            replication_factor=topics[name].replication_factor,
+            topic_configs=[KeyValue(key=key, value=value) for key, value in topics[name].configs.items()],
+        )
+        for name in sorted(topics)
+    ]
+
+
+def _brought(subtopology: Subtopology) -> StreamsGroupDescribeResponseSubtopology:
+    return StreamsGroupDescribeResponseSubtopology(
+        subtopology_id=subtopology.subtopology_id,
+        source_topics=sorted(subtopology.source_topics),
+        repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
+        state_changelog_topics=_recorded(subtopology.state_changelog_topics),
+        repartition_source_topics=_recorded(subtopology.repartition_source_topics),
+    )
+
+
+def _recorded(topics: Iterable[RecordedTopic]) -> list[TopicInfo]:
+    return [
+        TopicInfo(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            topic_configs=[KeyValue(key=config.key, value=config.value) for config in topic.topic_configs],
+        )
+        for topic in sorted(topics, key=lambda topic: topic.name)
+    ]
+
+
+def _names(topology: StreamsGroupDescribeResponseTopology | None) -> Iterator[str]:
+    for each in () if topology is None else topology.subtopologies or ():
+        yield from each.source_topics
+        yield from each.repartition_sink_topics
+        yield from (topic.name for topic in each.state_changelog_topics)
+        yield from (topic.name for topic in each.repartition_source_topics)
+
+
+def _told(tasks: Mapping[str, Collection[int]]) -> list[TaskIds]:
+    return [TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in in_order(tasks)]

@@ -1,0 +1,167 @@
+"""The rules for the fields of a StreamsGroupHeartbeat, and for its member epoch.
+
+The models are Kafka's `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, TaskIds
+
+from .configured_topology import ConfiguredTopology
+from .streams_group_member import JOINING_EPOCH, STATIC_LEAVING_EPOCH, StreamsGroupMember
+from .topology import too_large
+
+NO_REBALANCE_TIMEOUT = -1
+MOST_CLIENT_TAGS = 1_000
+MOST_OWNED_TASKS = 200_000
+"""How many tasks a member may report: no topology has more."""
+
+
+def validate_request(request: StreamsGroupHeartbeatRequest) -> None:
+    """Raises ApiError for fields that are missing, empty, too large or not supported."""
+    wrong = _what_is_not_supported(request) or _what_is_empty(request) or _what_is_wrong_with_epoch(request)
+    wrong = wrong or _what_is_wrong_with_tasks(request) or _what_is_too_large(request)
+    if wrong is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, wrong)
+
+
+def _what_is_not_supported(request: StreamsGroupHeartbeatRequest) -> str | None:
+    if request.instance_id is not None:
+        return "Static membership is not yet supported."
+    if request.task_offsets is not None:
+        return "TaskOffsets are not supported yet."
+    if request.task_end_offsets is not None:
+        return "TaskEndOffsets are not supported yet."
+    if request.warmup_tasks:
+        return "WarmupTasks are not supported yet."
+    if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
+        return "Regular expressions for source topics are not supported yet."
+    return None
+
+
+def _what_is_empty(request: StreamsGroupHeartbeatRequest) -> str | None:
+    if not request.member_id.strip():
+        return "MemberId can't be empty."
+    if not request.group_id.strip():
+        return "GroupId can't be empty."
+    if request.rack_id is not None and not request.rack_id.strip():
+        return "RackId can't be empty."
+    return None
+
+
+def _what_is_wrong_with_epoch(request: StreamsGroupHeartbeatRequest) -> str | None:
+    """Raises ApiError for a topology that no group can have."""
+    if request.member_epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == NO_REBALANCE_TIMEOUT:
+            return "RebalanceTimeoutMs must be provided in first request."
+        for name, tasks in (
+            ("ActiveTasks", request.active_tasks),
+            ("StandbyTasks", request.standby_tasks),
+            ("WarmupTasks", request.warmup_tasks),
+        ):
+            if tasks is None or tasks:
+                return f"{name} must be empty when (re-)joining."
+        if request.topology is None:
+            return "Topology must be non-null when (re-)joining."
+        _check_changelogs(request)
+    elif request.member_epoch == STATIC_LEAVING_EPOCH:
+        return "InstanceId can't be null."  # Kafka comes here too: it has refused those who are static before
+    elif request.member_epoch < STATIC_LEAVING_EPOCH:
+        return f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."
+    return None
+
+
+def _check_changelogs(request: StreamsGroupHeartbeatRequest) -> None:
+    """The coordinator decides how many partitions a changelog has. Raises ApiError where a member does."""
+    assert request.topology is not None
+    for subtopology in request.topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions != 0:
+                words = (
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
+                    f"{topic.partitions}."
+                )
+                raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
+
+
+def _what_is_wrong_with_tasks(request: StreamsGroupHeartbeatRequest) -> str | None:
+    tasks = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if any(each is not None for each in tasks) and any(each is None for each in tasks):
+        return "If one task-type is non-null, all must be non-null."
+    if request.member_epoch != JOINING_EPOCH and request.topology is not None:
+        return "Topology can only be provided when (re-)joining."
+    return None
+
+
+def _what_is_too_large(request: StreamsGroupHeartbeatRequest) -> str | None:
+    """Raises ApiError for a topology with more than a group can have."""
+    if request.topology is not None:
+        if request.topology.epoch < 0:
+            return "Topology epoch must be non-negative."
+        reason = too_large(request.topology)
+        if reason is not None:
+            raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, reason)
+    if len(request.client_tags or ()) > MOST_CLIENT_TAGS:
+        return f"ClientTags has more than {MOST_CLIENT_TAGS} entries."
+    owned = sum(len(each.partitions) for tasks in _reported(request) for each in tasks)
+    return f"The member reports more than {MOST_OWNED_TASKS} tasks." if owned > MOST_OWNED_TASKS else None
+
+
+def _reported(request: StreamsGroupHeartbeatRequest) -> Sequence[Sequence[TaskIds]]:
+    return request.active_tasks or (), request.standby_tasks or (), request.warmup_tasks or ()
+
+
+def validate_epoch(member: StreamsGroupMember, request: StreamsGroupHeartbeatRequest) -> None:
+    """The answer that brought the newest epoch may have been lost: the member may send the one before, as long as it
+    reports no task that it was not given. Raises ApiError."""
+    epoch = request.member_epoch
+    if epoch in (JOINING_EPOCH, member.member_epoch):
+        return
+    if epoch > member.member_epoch:
+        raise _fenced("greater", epoch, member)
+    is_subset = (
+        _is_subset(request.active_tasks, member.assigned.active)
+        and _is_subset(request.standby_tasks, member.assigned.standby)
+        and _is_subset(request.warmup_tasks, member.assigned.warmup)
+    )
+    if epoch != member.previous_member_epoch or not is_subset:
+        raise _fenced("smaller", epoch, member)
+
+
+def _fenced(which: str, epoch: int, member: StreamsGroupMember) -> ApiError:
+    return ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The streams group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _is_subset(reported: Sequence[TaskIds] | None, assigned: Mapping[str, Collection[int]]) -> bool:
+    if reported is None:
+        return False
+    return all(
+        each.subtopology_id in assigned
+        and all(partition in assigned[each.subtopology_id] for partition in each.partitions)
+        for each in reported
+    )
+
+
+def validate_tasks(configured: ConfiguredTopology, request: StreamsGroupHeartbeatRequest) -> None:
+    """Raises ApiError where the member reports a task that the topology does not have."""
+    subtopologies = configured.subtopologies or {}
+    for tasks in _reported(request):
+        for each in tasks:
+            subtopology = subtopologies.get(each.subtopology_id)
+            if subtopology is None:
+                words = f"Subtopology {each.subtopology_id} does not exist in the topology."
+                raise ApiError(ErrorCode.INVALID_REQUEST, words)
+            for partition in each.partitions:
+                if not 0 <= partition < subtopology.task_count:
+                    words = (
+                        f"Task {partition} for subtopology {each.subtopology_id} is invalid. Number of tasks for this "
+                        f"subtopology: {subtopology.task_count}"
+                    )
+                    raise ApiError(ErrorCode.INVALID_REQUEST, words)

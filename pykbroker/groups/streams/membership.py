@@ -1,0 +1,87 @@
+"""Membership of a streams group: members are removed, and have deadlines.
+
+The model is Kafka's `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.state_machine import CauseKind
+
+from ..common.context import Step
+from ..common.deadlines import Deadlines, RevocationTimeout, SessionTimeout, StreamsInitialDelay
+from .streams_group import StreamsGroup
+from .streams_group_member import StreamsGroupMember
+from .streams_records import group_record, member_tombstones
+from .streams_replay import StreamsReplay
+
+
+class StreamsMembership:
+    """The membership of streams groups."""
+
+    def __init__(self, records: StreamsReplay, deadlines: Deadlines) -> None:
+        self._records = records
+        self._deadlines = deadlines
+
+    def find_member(self, group: StreamsGroup, member_id: str) -> StreamsGroupMember:
+        """Raises ApiError where the group has no such member."""
+        member = group.members.get(member_id)
+        if member is None:
+            words = f"Member {member_id} is not a member of group {group.group_id}."
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
+        return member
+
+    def remove(self, group: StreamsGroup, member: StreamsGroupMember, cause: str, step: Step) -> None:
+        """Remove the member. Those that stay learn of it by a new group epoch."""
+        step.because(group.group_id, f"{member.member_id} removed: {cause}")
+        for tombstone in member_tombstones(group.group_id, member.member_id):
+            self._records.change(tombstone, step)
+        self._deadlines.cancel(SessionTimeout(group.group_id, member.member_id))
+        self.stop_awaiting_revocation(group, member)
+        self.start_epoch(group, group.metadata_hash, group.validated_topology_epoch, step)
+
+    def start_epoch(self, group: StreamsGroup, metadata_hash: int, validated_topology_epoch: int, step: Step) -> None:
+        """Raise the group's epoch, with the settings of assignments that it has."""
+        epoch = group.group_epoch + 1
+        configs = group.last_assignment_configs
+        record = group_record(group.group_id, epoch, metadata_hash, validated_topology_epoch, configs)
+        self._records.change(record, step)
+        step.because(group.group_id, f"epoch {epoch} begins", CauseKind.REBALANCE)
+
+    # Timeouts
+
+    def keep_session(self, group: StreamsGroup, member_id: str, timeout_ms: int, step: Step) -> None:
+        self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
+
+    def await_revocation(self, group: StreamsGroup, member: StreamsGroupMember, step: Step) -> None:
+        timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
+        self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
+
+    def stop_awaiting_revocation(self, group: StreamsGroup, member: StreamsGroupMember) -> None:
+        self._deadlines.cancel(RevocationTimeout(group.group_id, member.member_id, member.member_epoch))
+
+    def expire_session(self, group: StreamsGroup, member_id: str, step: Step) -> None:
+        member = group.members.get(member_id)
+        if member is not None:
+            self.remove(group, member, "its session ended", step)
+
+    def expire_revocation(self, group: StreamsGroup, timeout: RevocationTimeout, step: Step) -> None:
+        """Remove a member that did not give up its tasks within its rebalance timeout."""
+        member = group.members.get(timeout.member_id)
+        if member is not None and member.member_epoch == timeout.member_epoch:
+            self.remove(group, member, f"it did not move on from epoch {timeout.member_epoch} in time", step)
+
+    # The initial delay
+
+    def begin_initial_delay(self, group_id: str, delay_ms: int, step: Step) -> None:
+        """Have a group that was empty wait for more members before its first assignment, unless it waits already."""
+        timeout = StreamsInitialDelay(group_id)
+        if delay_ms > 0 and timeout not in self._deadlines:
+            self._deadlines.schedule(timeout, step.now_ms + delay_ms)
+
+    def is_delayed(self, group_id: str) -> bool:
+        return StreamsInitialDelay(group_id) in self._deadlines
+
+    def forget(self, group_id: str) -> None:
+        """Cancel what an empty group that is being deleted waits for."""
+        self._deadlines.cancel(StreamsInitialDelay(group_id))

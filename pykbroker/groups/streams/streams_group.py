@@ -1,0 +1,294 @@
+"""One streams group (KIP-1071): its epochs, its topology, its members, and what each of them should have.
+
+The group epoch rises whenever a member comes, changes or leaves, and when the topics of the topology change. The
+assignment epoch is the group epoch for which the target assignment was computed. A member's epoch catches up with the
+assignment epoch by the member's own heartbeats. The state of the group is read from these numbers:
+
+    EMPTY        the group has no members
+    NOT_READY    topics are missing or do not fit the topology, which is not validated therefore
+    ASSIGNING    the assignment epoch is behind the group epoch
+    RECONCILING  a member is not STABLE in the assignment epoch yet
+    STABLE       every member has its part of the target assignment
+
+What must hold between steps:
+- An active task has one owner at most, and a process has a task in one role at most.
+- The group epoch and the assignment epoch never fall.
+- What is derived from members is derived from the members as they are.
+
+The group changes by records only, but for what the coordinator keeps for itself and does not need after a failover: the
+configured topology, the endpoints, and who asked for a shutdown. The model is Kafka's `StreamsGroup`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pykbroker.protocol.errors import ErrorCode
+
+from ..common.group import Group, GroupType
+from ..common.records import CoordinatorRecord
+from ..common.topics import TopicsView
+from .streams_group_member import StreamsGroupMember
+from .streams_records import group_tombstone, member_tombstones, target_epoch_tombstone, topology_tombstone
+from .tasks import NO_TASKS, OwnedTasks, Tasks, TasksTuple
+from .topology import StreamsTopology
+
+if TYPE_CHECKING:
+    from pykbroker.protocol.messages.streams_groups import EndpointToPartitions
+
+    from .configured_topology import ConfiguredTopology
+
+PROTOCOL_TYPE: Final = "streams"
+FIRST_EPOCH: Final = 1
+"""The epoch of a group without members; 0 is the epoch that a joining member sends."""
+NOT_VALIDATED: Final = -1
+_FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH: Final = 9
+
+
+class StreamsGroupState(Enum):
+    """The values are the names that ListGroups and StreamsGroupDescribe show."""
+
+    EMPTY = "Empty"
+    NOT_READY = "NotReady"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Incarnation:
+    """The incarnation tells a group from earlier and later groups of the same id.
+
+    A copy of a group has the same incarnation.
+    """
+
+
+class StreamsGroup:
+    """A streams group, with what is derived from its members.
+
+    topics: tells the names of topics that are committed for by their ids. members: values; a change puts another value
+    in a member's place. seen_topic_change: the number of the newest topic change that the group has looked at
+    (`common.topic_changes`). endpoints: by member, as members were told.
+    """
+
+    type: ClassVar[GroupType] = GroupType.STREAMS
+
+    def __init__(self, group_id: str, topics: TopicsView) -> None:
+        self.group_id = group_id
+        self.incarnation = Incarnation()
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.validated_topology_epoch = 0
+        self.last_assignment_configs: Mapping[str, str] = {}
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        self.topology: StreamsTopology | None = None
+        self.members: dict[str, StreamsGroupMember] = {}
+        self.target_assignment: dict[str, TasksTuple] = {}
+        self.configured: ConfiguredTopology | None = None
+        self.shutdown_requested_by: str | None = None
+        self.endpoint_information_epoch = 0
+        self.endpoints: dict[str, EndpointToPartitions] = {}
+        self.seen_topic_change = 0
+        self._topics = topics
+        self._active: dict[str, dict[int, str]] = {}
+        self._others: dict[str, dict[int, frozenset[str]]] = {}
+
+    def copy(self) -> StreamsGroup:
+        """A group that no later change reaches. Members, tasks and topologies are values."""
+        other = copy.copy(self)
+        other.members = dict(self.members)
+        other.target_assignment = dict(self.target_assignment)
+        other.endpoints = dict(self.endpoints)
+        other._active = {name: dict(owners) for name, owners in self._active.items()}
+        other._others = {name: dict(owners) for name, owners in self._others.items()}
+        return other
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def state(self) -> StreamsGroupState:
+        if not self.members:
+            return StreamsGroupState.EMPTY
+        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
+            return StreamsGroupState.NOT_READY
+        if self.group_epoch > self.assignment_epoch:
+            return StreamsGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return StreamsGroupState.STABLE
+        return StreamsGroupState.RECONCILING
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def has_pending_members(self) -> bool:
+        """A member brings its own member id."""
+        return False
+
+    @property
+    def topic_names(self) -> frozenset[str]:
+        """The names of all topics that the topology needs."""
+        return frozenset() if self.topology is None else self.topology.required_topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_of_source
+
+    def target_of(self, member_id: str) -> TasksTuple:
+        return self.target_assignment.get(member_id, NO_TASKS)
+
+    # Owners of tasks
+
+    def active_process(self, subtopology_id: str, partition: int) -> str | None:
+        """The id of the process that has the active task, or must still give it up."""
+        return self._active.get(subtopology_id, {}).get(partition)
+
+    def keeps_task(self, subtopology_id: str, partition: int, process_id: str) -> bool:
+        """Tell whether the process has the task as standby or warm-up task, or must still give that up."""
+        return process_id in self._others.get(subtopology_id, {}).get(partition, frozenset())
+
+    # Offsets
+
+    def validate_offset_commit(
+        self, member_id: str, instance_id: str | None, member_epoch: int, version: int
+    ) -> ErrorCode:
+        if member_epoch < 0 and self.is_empty:
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if version < _FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return ErrorCode.STALE_MEMBER_EPOCH if member_epoch > member.member_epoch else ErrorCode.NONE
+
+    def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
+        """Check who commits in a transaction. A producer that does not say for whom it commits may do so."""
+        if member_epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.ILLEGAL_GENERATION if member_epoch > member.member_epoch else ErrorCode.NONE
+
+    def validate_committed_partitions(
+        self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
+    ) -> ErrorCode:
+        """A member whose epoch has moved on may still commit for tasks that it kept: the epoch counts in which a task
+        was assigned to it."""
+        member = self.members.get(member_id)
+        if member is None or member_epoch == member.member_epoch:
+            return ErrorCode.NONE
+        subtopology_of = {} if self.topology is None else self.topology.subtopology_of_source
+        for topic_id, partition in partitions:
+            subtopology_id = subtopology_of.get(self._topics.topic_name(topic_id) or "")
+            if subtopology_id is None:
+                return ErrorCode.STALE_MEMBER_EPOCH
+            assigned_in = member.assignment_epoch_of(subtopology_id, partition)
+            if assigned_in is None or member_epoch < assigned_in:
+                return ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.NONE
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Check an OffsetFetch; a request that does not claim to be a member's may read."""
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        member = self.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_epoch == member.member_epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+    def validate_offset_delete(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
+        return commit_timestamp_ms
+
+    # Changes
+
+    def put(self, member: StreamsGroupMember) -> None:
+        """Add the member, or replace the value that the group had of it."""
+        old = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        self.endpoints.pop(member.member_id, None)
+        if old is not None and _held(old) == _held(member):
+            return
+        if old is not None:
+            self._disown(old)
+        for tasks in (member.assigned, member.pending_revocation):
+            self._own(tasks, member.process_id)
+
+    def remove(self, member_id: str) -> None:
+        old = self.members.pop(member_id, None)
+        if old is None:
+            return
+        self.endpoints.pop(member_id, None)
+        self._disown(old)
+        if not self.members:
+            self.shutdown_requested_by = None
+
+    def configure(self, configured: ConfiguredTopology | None) -> None:
+        self.configured = configured
+        self.endpoints.clear()
+
+    def _own(self, tasks: OwnedTasks, process_id: str) -> None:
+        for subtopology_id, partitions in tasks.active.items():
+            self._active.setdefault(subtopology_id, {}).update(dict.fromkeys(partitions, process_id))
+        for others in (tasks.standby, tasks.warmup):
+            self._own_others(others, process_id)
+
+    def _own_others(self, tasks: Tasks, process_id: str) -> None:
+        for subtopology_id, partitions in tasks.items():
+            owners = self._others.setdefault(subtopology_id, {})
+            for partition in partitions:
+                owners[partition] = owners.get(partition, frozenset()) | {process_id}
+
+    def _disown(self, member: StreamsGroupMember) -> None:
+        for tasks in (member.assigned, member.pending_revocation):
+            for subtopology_id, active in tasks.active.items():
+                processes = self._active.get(subtopology_id, {})
+                for partition in active:
+                    if processes.get(partition) == member.process_id:
+                        del processes[partition]
+                if not processes:
+                    self._active.pop(subtopology_id, None)
+            for others in (tasks.standby, tasks.warmup):
+                self._disown_others(others, member.process_id)
+
+    def _disown_others(self, tasks: Tasks, process_id: str) -> None:
+        for subtopology_id, partitions in tasks.items():
+            owners = self._others.get(subtopology_id, {})
+            for partition in partitions:
+                rest = owners.get(partition, frozenset()) - {process_id}
+                if rest:
+                    owners[partition] = rest
+                else:
+                    owners.pop(partition, None)
+            if not owners:
+                self._others.pop(subtopology_id, None)
+
+    # Records
+
+    def tombstones(self) -> Iterator[CoordinatorRecord]:
+        by_member = [list(member_tombstones(self.group_id, member_id)) for member_id in self.members]
+        assignments, targets, members = zip(*by_member, strict=True) if by_member else ((), (), ())
+        yield from assignments
+        yield from targets
+        yield target_epoch_tombstone(self.group_id)
+        yield from members
+        yield group_tombstone(self.group_id)
+        yield topology_tombstone(self.group_id)
+
+
+def _held(member: StreamsGroupMember) -> tuple[str, OwnedTasks, OwnedTasks]:
+    return member.process_id, member.assigned, member.pending_revocation
+
+
+def find_streams(groups: Mapping[str, Group], group_id: str) -> StreamsGroup | None:
+    group = groups.get(group_id)
+    return group if isinstance(group, StreamsGroup) else None

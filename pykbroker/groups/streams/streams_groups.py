@@ -1,0 +1,115 @@
+"""The streams groups of a shard (KIP-1071): the rules of this package put together; the door to it.
+
+The model is the streams part of Kafka's `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from ..common.config import GroupConfig, StreamsGroupConfig
+from ..common.context import Step
+from ..common.deadlines import Deadlines, RevocationTimeout, SessionTimeout, StreamsInitialDelay, Timeout
+from ..common.group import Group
+from ..common.topic_changes import TopicChanges
+from ..common.topics import MetadataHash, TopicsView
+from .assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentOffload
+from .descriptions import StreamsGroupAsOfNow, group_as_of_now
+from .heartbeats import OnConversion, StreamsHeartbeats
+from .membership import StreamsMembership
+from .streams_group import StreamsGroup, find_streams
+from .streams_group_member import UNREVOKED_TASKS
+from .streams_replay import StreamsReplay
+from .target_assignment import StreamsTargetAssignments
+
+MOST_CHANGED_TOPICS = 200
+"""How many topics a shard is told by name that they have changed: there are many shards."""
+
+
+class StreamsGroups:
+    """The streams groups of one shard.
+
+    groups: the shard's groups of all types, shared with it. The other parameters are those of `GroupShard`.
+    """
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        groups: dict[str, Group],
+        deadlines: Deadlines,
+        topics: TopicsView,
+        config_of: Callable[[str], StreamsGroupConfig],
+        assignments: StreamsAssignmentOffload | None,
+        metadata_hash: MetadataHash,
+        on_conversion: OnConversion,
+    ) -> None:
+        self._groups: Mapping[str, Group] = groups
+        self._config_of = config_of
+        self._topic_changes = TopicChanges()
+        records = StreamsReplay(groups, topics)
+        self._targets = StreamsTargetAssignments(config, records, assignments)
+        self._membership = StreamsMembership(records, deadlines)
+        self._heartbeats = StreamsHeartbeats(
+            config,
+            groups,
+            records,
+            self._membership,
+            self._targets,
+            topics,
+            metadata_hash,
+            self._topic_changes,
+            config_of,
+            on_conversion,
+        )
+        self.heartbeat = self._heartbeats.heartbeat
+        self.forget = self._membership.forget
+        self.replay = records.replay
+
+    def describe(self, group_id: str) -> StreamsGroupAsOfNow:
+        return group_as_of_now(self._groups.get(group_id), group_id)
+
+    # Topics and assignments
+
+    def on_topics_changed(self, names: Collection[str]) -> None:
+        """Topics were created, have more partitions, or were deleted: groups look at them again in their next
+        heartbeats. The hashes of topics, which are shared with consumer groups, are forgotten by those."""
+        if len(names) > MOST_CHANGED_TOPICS:
+            self._topic_changes.note_all()
+        else:
+            self._topic_changes.note(names)
+
+    def put_assignment(self, computed: ComputedStreamsAssignment, step: Step) -> None:
+        """Take a target assignment that was computed beside the event loop; members hear of it one by one."""
+        self._targets.put_awaited(find_streams(self._groups, computed.task.group_id), computed, step)
+
+    # Timers
+
+    def expire(self, group: StreamsGroup, timeout: Timeout, step: Step) -> None:
+        """Act on a timeout of the group. Those of other types are left over from before a conversion."""
+        match timeout:
+            case SessionTimeout():
+                self._membership.expire_session(group, timeout.member_id, step)
+            case RevocationTimeout():
+                self._membership.expire_revocation(group, timeout, step)
+            case StreamsInitialDelay():
+                self._heartbeats.expire_initial_delay(group, step)
+            case _:
+                pass
+
+    def begin_sessions(self, group: StreamsGroup, step: Step) -> Iterator[None]:
+        """Give each member of a group that was read back a full session timeout. Yields after each member."""
+        session_timeout_ms = self._config_of(group.group_id).session_timeout_ms
+        for member in group.members.values():
+            self._membership.keep_session(group, member.member_id, session_timeout_ms, step)
+            if member.state is UNREVOKED_TASKS:
+                self._membership.await_revocation(group, member, step)
+            yield
+
+    # Trials
+
+    def begin_trial(self) -> None:
+        """Begin a trial: `end_trial` may take back what changes from here on."""
+        self._targets.begin_trial()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        self._targets.end_trial(is_kept=is_kept)
