@@ -54,6 +54,7 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
 from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -272,6 +273,7 @@ HUGE: dict[str, Huge] = {
     ),
     "DescribeGroups": Huge(6, lambda numbers: DescribeGroupsRequest(groups=_names(numbers))),
     "ConsumerGroupDescribe": Huge(1, lambda numbers: ConsumerGroupDescribeRequest(group_ids=_names(numbers))),
+    "StreamsGroupDescribe": Huge(0, lambda numbers: StreamsGroupDescribeRequest(group_ids=_names(numbers))),
     "DescribeUserScramCredentials": Huge(
         0,
         lambda numbers: DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in _names(numbers)]),
