@@ -39,6 +39,7 @@ _STEPS_OF_NAME: Final = 2
     needs=names(
         (Operation.READ, ResourceType.GROUP),
         (Operation.DESCRIBE, ResourceType.TOPIC),
+        (Operation.CREATE, ResourceType.CLUSTER),
         (Operation.CREATE, ResourceType.TOPIC),
     ),
 )

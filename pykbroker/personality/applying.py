@@ -34,7 +34,7 @@ _NEWER_NAMES: Final = {
 _OF_QUORUMS: Final = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
 _ASSIGNORS: Final = "group.consumer.assignors"
 _PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
-_SERVED_PROTOCOLS: Final = ("classic", "consumer")
+_SERVED_PROTOCOLS: Final = ("classic", "consumer", "streams")
 _CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",

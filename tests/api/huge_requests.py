@@ -88,6 +88,7 @@ from pykbroker.protocol.messages.share_state import (
     WriteShareGroupStateRequestPartitionData,
     WriteStateData,
 )
+from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -329,6 +330,7 @@ HUGE: dict[str, Huge] = {
             topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in _names(numbers)],
         ),
     ),
+    "StreamsGroupDescribe": Huge(0, lambda numbers: StreamsGroupDescribeRequest(group_ids=_names(numbers))),
     "DescribeUserScramCredentials": Huge(
         0,
         lambda numbers: DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in _names(numbers)]),

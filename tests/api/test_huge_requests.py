@@ -75,8 +75,8 @@ def test_a_huge_request_that_is_denied_shares_the_loop(crowded: ApiNode, api: st
 
 
 def test_every_api_that_lists_something_is_asked() -> None:
-    """The controller answers some, coordinators others, and what carries records has bounds of its own. Tokens are for
-    clients that have authenticated: `test_delegation_tokens`.
+    """The controller answers some, coordinators others (`test_streams_groups`), and what carries records has bounds of
+    its own. Tokens are for clients that have authenticated: `test_delegation_tokens`.
     """
     elsewhere = {
         "AddRaftVoterRequest",
@@ -86,6 +86,7 @@ def test_every_api_that_lists_something_is_asked() -> None:
         "UpdateFeaturesRequest",
         "ConsumerGroupHeartbeatRequest",
         "ShareGroupHeartbeatRequest",
+        "StreamsGroupHeartbeatRequest",
         "WriteTxnMarkersRequest",
     }
     asked = {type(huge.build(range(1))).__name__ for huge in HUGE.values()}

@@ -38,6 +38,7 @@ from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRe
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from pykbroker.protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest
@@ -57,6 +58,7 @@ from pykbroker.server.runtime.clock import Clock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.node import SimulatedNode
+from tests.groups.streams_requests import streams_joining, subtopology, topic_info, topology
 from tests.server.serving import Client
 
 PORTS = {"broker": 9092, "controller": 9093}
@@ -64,10 +66,24 @@ ANSWER_S = 60.0
 TRANSACTION = Question(
     "an ongoing transaction", lambda _: DescribeTransactionsRequest(transactional_ids=[TRANSACTIONAL_ID])
 )
+STREAMS = Question(
+    "a streams group whose internal topics are missing",
+    lambda scene: streams_joining(
+        f"group-{scene.auto}",
+        "member",
+        topology(subtopology("0", TOPIC, changelogs=[topic_info(f"changelog-{scene.auto}")])),
+    ),
+)
+STREAMS_GROUP = "streams-of-the-matrix"
+STREAMS_DESCRIPTION = Question(
+    "a streams group that there is", lambda _: StreamsGroupDescribeRequest(group_ids=[STREAMS_GROUP])
+)
 QUESTIONS = {
     "controller": CATALOGUES["controllers"].questions,
     "broker": [
         TRANSACTION,
+        STREAMS,
+        STREAMS_DESCRIPTION,
         *(each for name in CATALOGUES if name != "controllers" for each in CATALOGUES[name].questions),
     ],
 }
@@ -187,6 +203,7 @@ class Inquiry:
             topic_partitions=[],
         )
         await self._done(join, 1)
+        await self._done(streams_joining(STREAMS_GROUP, "member", topology(subtopology("0", TOPIC))), 0)
 
     async def _begin_transaction(self) -> None:
         """A topic is in a transaction, whatever became of the transaction before."""

@@ -83,7 +83,12 @@ def test_protocols_and_assignors_are_those_that_are_served() -> None:
     assert of_3_9["group.coordinator.rebalance.protocols"] == "classic"
     assert "group.consumer.assignors" not in of_3_9  # the default, by the names that it has today
     assert "group.coordinator.rebalance.protocols" not in properties_of(shipped("4.4"))
-    assert settings_left_out(shipped("4.4")) == ["group.coordinator.rebalance.protocols"]
+    assert properties_of(personality(broker={"group.coordinator.rebalance.protocols": "classic,consumer"})) == {
+        "group.coordinator.rebalance.protocols": "classic,consumer"
+    }
+    assert settings_left_out(personality(broker={"group.coordinator.rebalance.protocols": "classic,share"})) == [
+        "group.coordinator.rebalance.protocols"
+    ]
 
 
 def test_a_file_wins_and_so_does_another_key_for_the_same() -> None:
@@ -104,6 +109,7 @@ def test_features_are_those_that_both_have() -> None:
     assert of_4_0.initial_levels == {
         "eligible.leader.replicas.version": 0,
         "group.version": 1,
+        "streams.version": 0,
         "transaction.version": 2,
     }
     assert offer_of(shipped("2.8")).features == {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Final
 
@@ -23,9 +24,9 @@ from ..common.topics import TopicsView
 from .java_collections import in_table_order
 from .topology import StreamsTopology, names, source_topics
 
-MOST_TASKS: Final = 100_000
-"""How many tasks a topology may have in all, so that the records of one member that has them all can be written."""
-MOST_INPUT_PARTITIONS: Final = 500_000
+MOST_TASKS: Final = 25_000
+"""How many tasks a topology may have in all, so that one member that has them all can report them in one request."""
+MOST_INPUT_PARTITIONS: Final = 100_000
 """How many partitions all tasks may read together, so that an answer can say at which endpoint each of them is."""
 _SHOWN: Final = 3
 
@@ -166,40 +167,20 @@ class _Configuration:
     # Repartition topics
 
     def _repartition_counts(self) -> dict[str, int]:
-        """The number of partitions of every repartition topic.
-
-        A subtopology counts as soon as the number of one of the topics that it reads is known. Those that do not are
-        passed over at no cost, so that a long chain of subtopologies in the wrong order does not take long.
-        """
+        """The number of partitions of every repartition topic."""
         counts = {
             topic.name: topic.partitions
             for each in self._subtopologies
             for topic in each.repartition_source_topics
             if topic.partitions != 0
         }
-        waiting = [each for each in self._subtopologies if each.repartition_sink_topics]
-        readable = {each.subtopology_id for each in waiting if each.source_topics}
-        readers: dict[str, list[str]] = {}
-        for each in waiting:
-            for topic in each.repartition_source_topics:
-                readers.setdefault(topic.name, []).append(each.subtopology_id)
-                if topic.name in counts:
-                    readable.add(each.subtopology_id)
-        while waiting:
-            undecided = []
-            for each in waiting:
-                if each.subtopology_id not in readable:
-                    undecided.append(each)
-                    continue
-                for name in self._decide_sinks(each, counts):
-                    readable.update(readers.get(name, ()))
-            if len(undecided) == len(waiting):
-                words = (
-                    "Failed to compute number of partitions for all repartition topics. There may be loops in the "
-                    "topology that cannot be resolved."
-                )
-                raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
-            waiting = [each for each in undecided if any(name not in counts for name in each.repartition_sink_topics)]
+        self._decide_in_passes(counts)
+        if any(name not in counts for each in self._subtopologies for name in each.repartition_sink_topics):
+            words = (
+                "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
+                "that cannot be resolved."
+            )
+            raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
         if any(topic.name not in counts for each in self._subtopologies for topic in each.repartition_source_topics):
             words = (
                 "Failed to compute number of partitions for all repartition topics, because a repartition source topic "
@@ -207,6 +188,30 @@ class _Configuration:
             )
             raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
         return counts
+
+    def _decide_in_passes(self, counts: dict[str, int]) -> None:
+        """Go through the subtopologies in their order, again and again, and decide what each of them writes to.
+
+        A heap has those whose turn comes in this pass or the next one, since the number of one of the topics that they
+        read is known; the others wait at no cost.
+        """
+        readers: dict[str, list[int]] = {}
+        for number, each in enumerate(self._subtopologies):
+            for topic in each.repartition_source_topics:
+                readers.setdefault(topic.name, []).append(number)
+        queued = {
+            number
+            for number, each in enumerate(self._subtopologies)
+            if each.source_topics or any(topic.name in counts for topic in each.repartition_source_topics)
+        }
+        turns = [(0, number) for number in sorted(queued)]
+        while turns:
+            round_, number = heappop(turns)
+            for name in self._decide_sinks(self._subtopologies[number], counts):
+                for reader in readers.get(name, ()):
+                    if reader not in queued:
+                        queued.add(reader)
+                        heappush(turns, (round_ if reader > number else round_ + 1, reader))
 
     def _decide_sinks(self, subtopology: Subtopology, counts: dict[str, int]) -> list[str]:
         """Give the repartition topics that the subtopology writes to, and that have no number yet, as many partitions

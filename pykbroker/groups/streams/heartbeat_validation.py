@@ -16,8 +16,6 @@ from .topology import too_large
 
 NO_REBALANCE_TIMEOUT = -1
 MOST_CLIENT_TAGS = 1_000
-MOST_OWNED_TASKS = 200_000
-"""How many tasks a member may report: no topology has more."""
 
 
 def validate_request(request: StreamsGroupHeartbeatRequest) -> None:
@@ -106,8 +104,7 @@ def _what_is_too_large(request: StreamsGroupHeartbeatRequest) -> str | None:
             raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, reason)
     if len(request.client_tags or ()) > MOST_CLIENT_TAGS:
         return f"ClientTags has more than {MOST_CLIENT_TAGS} entries."
-    owned = sum(len(each.partitions) for tasks in _reported(request) for each in tasks)
-    return f"The member reports more than {MOST_OWNED_TASKS} tasks." if owned > MOST_OWNED_TASKS else None
+    return None
 
 
 def _reported(request: StreamsGroupHeartbeatRequest) -> Sequence[Sequence[TaskIds]]:

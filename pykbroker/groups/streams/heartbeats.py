@@ -181,6 +181,17 @@ class StreamsHeartbeats:
             self._validate_size("member's metadata takes", member_record(group_id, beat.updated))
         if beat.topology is not beat.group.topology:
             self._validate_size("topology takes", topology_record(group_id, beat.topology))
+        self._validate_assignment_size(beat.configured)
+
+    def _validate_assignment_size(self, configured: ConfiguredTopology) -> None:
+        """Raises ApiError where the record of one member with all tasks could not be written."""
+        subtopologies = configured.subtopologies or {}
+        names = sum(len(subtopology_id.encode()) for subtopology_id in subtopologies)
+        # A subtopology may be in both lists of the record: of what a member has, and of what it must give up.
+        size_bytes = 8 * configured.task_count + 2 * (names + 16 * len(subtopologies))
+        if size_bytes > self._config.max_record_bytes:
+            words = f"The tasks of the topology take {size_bytes} bytes, of {self._config.max_record_bytes} at most."
+            raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
 
     def _validate_size(self, what: str, record: CoordinatorRecord) -> None:
         size_bytes, most = record.size_bytes, self._config.max_record_bytes

@@ -19,9 +19,9 @@ from pykbroker.protocol.messages.streams_group_records import (
 )
 
 MOST_SUBTOPOLOGIES = 1_000
-MOST_TOPICS = 10_000
+MOST_TOPICS = 5_000
 """How many topics the subtopologies name together; one that several name counts several times."""
-MOST_COPARTITIONED = 20_000
+MOST_COPARTITIONED = 5_000
 """How many topics the copartition groups name together."""
 
 
