@@ -1,4 +1,8 @@
-"""DeleteGroups (key 42): forget empty groups and their offsets (KIP-229). Served are versions 0 to 2."""
+"""DeleteGroups (key 42): forget empty groups and their offsets (KIP-229).
+
+Served are versions 0 to 3: 3 has room for a message, for the case that a streams group's topology description cannot be
+deleted (KIP-1331). Nothing else has one in Kafka.
+"""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ from pykbroker.config.authorizer import AuthorizerConfig
 from pykbroker.long_work import LongWork
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
+from pykbroker.protocol.messages.brokers import UnregisterControllerRequest
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
@@ -64,10 +65,13 @@ ANSWER_S = 60.0
 TRANSACTION = Question(
     "an ongoing transaction", lambda _: DescribeTransactionsRequest(transactional_ids=[TRANSACTIONAL_ID])
 )
+CONTROLLER = Question("a controller that is gone", lambda _: UnregisterControllerRequest(controller_id=99))
+"""Unknown to Kafka 4.3.1, which is the referee of the other questions."""
 QUESTIONS = {
-    "controller": CATALOGUES["controllers"].questions,
+    "controller": [CONTROLLER, *CATALOGUES["controllers"].questions],
     "broker": [
         TRANSACTION,
+        CONTROLLER,
         *(each for name in CATALOGUES if name != "controllers" for each in CATALOGUES[name].questions),
     ],
 }
