@@ -13,6 +13,7 @@ from pykbroker.protocol.schema import Message
 from .answers import TestAnswers
 from .brokers import Broker
 from .hostile.scene import Scene
+from .referee_versions import as_of_4_3
 from .wire import Silent, Wire
 
 REFUSED_PRODUCE_VERSIONS = (0, 1, 2)
@@ -27,13 +28,6 @@ SERVED = {
     *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.INIT_PRODUCER_ID),
 }
 OF_KAFKA_ALONE = re.compile("QUOTA|TELEMETRY|SHARE|STREAMS")
-NEW_IN_4_4 = {
-    "API_VERSIONS": ((0, 5), (0, 4)),
-    "TXN_OFFSET_COMMIT": ((0, 6), (0, 5)),
-    "DELETE_GROUPS": ((0, 3), (0, 2)),
-    "UNREGISTER_CONTROLLER": ((0, 0), None),
-}
-"""The versions of Kafka 4.4 that pykbroker serves, and those of 4.3.1, which is the referee here."""
 
 
 def advertised(broker: Broker, version: int = 4) -> dict[int, tuple[int, int]]:
@@ -46,32 +40,16 @@ def advertised(broker: Broker, version: int = 4) -> dict[int, tuple[int, int]]:
 
 
 def test_every_version_of_api_versions_tells_the_same(broker: Broker) -> None:
-    assert (
-        len(
-            {
-                str(sorted(advertised(broker, version).items()))
-                for version in range(6 if broker.kind == "pykbroker" else 5)
-            }
-        )
-        == 1
-    )
+    served = range(advertised(broker)[ApiKey.API_VERSIONS][1] + 1)
+    assert len({str(sorted(advertised(broker, version).items())) for version in served}) == 1
 
 
 def test_what_is_advertised_is_advertised_as_kafka_does(broker: Broker, answers: TestAnswers) -> None:
     found = advertised(broker)
     assert found.keys() >= SERVED, sorted(key.name for key in SERVED - found.keys())
-    by_name = {ApiKey(key).name: versions for key, versions in found.items()}
-    if broker.kind == "pykbroker":
-        by_name = as_of_4_3(by_name)
+    both = as_of_4_3(found) if broker.kind == "pykbroker" else found
+    by_name = {ApiKey(key).name: versions for key, versions in both.items()}
     answers.same("versions", {name: each for name, each in by_name.items() if not OF_KAFKA_ALONE.search(name)})
-
-
-def as_of_4_3(by_name: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """What 4.3.1 has of these; the rest must be what 4.4 has (`compat_tests/kafka_4_4`)."""
-    assert {name: by_name.pop(name, None) for name in NEW_IN_4_4} == {
-        name: new for name, (new, _) in NEW_IN_4_4.items()
-    }
-    return by_name | {name: older for name, (_, older) in NEW_IN_4_4.items() if older is not None}
 
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
