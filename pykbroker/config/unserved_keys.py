@@ -98,10 +98,12 @@ _WITHOUT_EFFECT = {
 }
 _FAMILIES_WITHOUT_EFFECT = (
     "controller.performance.",
+    "errors.deadletterqueue.",
     "group.share.",
     "group.streams.",
     "kafka.metrics.",
     "log.local.",
+    "log.remote.copy.lag.",
     "metric.reporters",
     "metrics.",
     "remote.",
