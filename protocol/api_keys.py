@@ -107,6 +107,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 def request_type(api_key: int) -> type[Message]:
@@ -223,4 +225,9 @@ _APIS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("DescribeShareGroupOffsets", "share_groups"),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("AlterShareGroupOffsets", "share_groups"),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("DeleteShareGroupOffsets", "share_groups"),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: (
+        "StreamsGroupTopologyDescriptionUpdate",
+        "streams_topology_descriptions",
+    ),
+    ApiKey.UNREGISTER_CONTROLLER: ("UnregisterController", "brokers"),
 }

@@ -164,6 +164,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
     @property
     def retriable(self) -> bool:
@@ -368,4 +371,7 @@ _DESCRIPTIONS: Final = {
     ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH: "The topology epoch is not valid.",
     ErrorCode.STREAMS_TOPOLOGY_FENCED: "The topology epoch is out of date.",
     ErrorCode.SHARE_SESSION_LIMIT_REACHED: "The broker holds as many share sessions as it may.",
+    ErrorCode.GROUP_DELETION_FAILED: "The group could not be deleted.",
+    ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED: "The description of the topology could not be stored.",
+    ErrorCode.CONTROLLER_ID_NOT_REGISTERED: "No controller is registered under this id.",
 }

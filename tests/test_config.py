@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from pykbroker.config import BrokerConfig, ConfigKey, ConfigurationError, broker_keys, own_keys, topic_keys
+from pykbroker.config.broker_keys import OF_KAFKA_4_4
+from pykbroker.config.topic_keys import TOPIC_KEYS_OF_4_4
 
 BROKER = {
     "process.roles": "broker",
@@ -48,7 +50,8 @@ def test_types_are_those_of_kafka() -> None:
 
 def test_there_are_as_many_keys_as_kafka_has() -> None:
     assert len(topic_keys()) == 33
-    assert len([key for key in broker_keys().values() if key.update != "internal"]) == 343
+    of_4_3 = [key for key in broker_keys().values() if key.update != "internal" and key.name not in OF_KAFKA_4_4]
+    assert len(of_4_3) == 343
     for key in (*topic_keys().values(), *broker_keys().values()):
         assert key.default is None or key.canonical(key.default) == key.default, key.name
 
@@ -305,7 +308,7 @@ def test_a_controller_is_found_where_it_is_advertised() -> None:
 )
 def test_a_topics_defaults_come_from_the_brokers_keys(properties: dict[str, str], key: str, value: str) -> None:
     defaults = BrokerConfig(properties).topic_defaults()
-    assert set(defaults) == set(topic_keys())
+    assert set(defaults) == {*topic_keys(), *TOPIC_KEYS_OF_4_4}
     assert defaults[key] == value
 
 

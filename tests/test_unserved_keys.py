@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, group_keys, topic_keys
+from pykbroker.config.broker_keys import OF_KAFKA_4_4
 from pykbroker.config.group_bounds import BOUNDS, KINDS, keys_of
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
-from pykbroker.config.topic_keys import BROKER_SYNONYMS
+from pykbroker.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS_OF_4_4
 from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects, unserved
 from pykbroker.storage.segments.log_config import LogConfig
 
@@ -92,11 +93,31 @@ def test_there_are_the_keys_that_kafka_has() -> None:
     def of(kind: str) -> set[str]:
         return {name for each, name, *_ in OF_KAFKA if each == kind}
 
-    assert {name for name, key in broker_keys().items() if key.update != "internal"} == of("broker")
+    documented = {
+        name: key.type for name, key in broker_keys().items() if key.update != "internal" and name not in OF_KAFKA_4_4
+    }
+    assert set(documented) == of("broker")
     assert set(topic_keys()) == of("topic")
     assert set(group_keys()) == of("group")
     types = {name: type_ for kind, name, type_, *_ in OF_KAFKA if kind == "broker"}
-    assert {name: key.type for name, key in broker_keys().items() if key.update != "internal"} == types
+    assert documented == types
+
+
+def test_the_keys_of_4_4_are_no_others_than_those_that_it_added() -> None:
+    """They are no keys of 4.3, and each has the default that Kafka 4.4.0 has."""
+    assert not {name for _, name, *_ in OF_KAFKA} & {*OF_KAFKA_4_4, *TOPIC_KEYS_OF_4_4}
+    assert {name: broker_keys()[name].default for name in OF_KAFKA_4_4} == {
+        "errors.deadletterqueue.auto.create.topics.enable": "false",
+        "errors.deadletterqueue.topic.name.prefix": "dlq.",
+        "log.remote.copy.lag.bytes": "-1",
+        "log.remote.copy.lag.ms": "0",
+        "max.decompressed.message.bytes": "2147483639",
+        "sasl.oauthbearer.allow.unverified.audience": "false",
+        "sasl.oauthbearer.allow.unverified.issuer": "false",
+    }
+    assert {name: key.default for name, key in TOPIC_KEYS_OF_4_4.items()} == {
+        "max.decompressed.message.bytes": "2147483639"
+    }
 
 
 AWAITED = {

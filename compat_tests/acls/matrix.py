@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compat_tests.brokers import BrokerProcess
+from compat_tests.referee_versions import newest_of_the_referee
 from compat_tests.same_answers.interview import batch
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Silent, Wire
@@ -324,8 +325,10 @@ def vars_of(creation: AclCreation) -> Iterator[Any]:
 def _versions(question: Question, scene: Scene) -> list[int]:
     if question.versions:
         return list(question.versions)
-    served = type(question.ask(scene)).__schema__.stable_versions
-    return sorted({served.low, served.high})
+    schema = type(question.ask(scene)).__schema__
+    served = schema.stable_versions
+    assert schema.api_key is not None
+    return sorted({served.low, newest_of_the_referee(schema.api_key, served.high)})
 
 
 def _has_deleted(answer: Any) -> bool:

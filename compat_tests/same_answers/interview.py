@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compat_tests.brokers import Broker
+from compat_tests.referee_versions import newest_of_the_referee
 from compat_tests.test_api_versions import advertised
 from compat_tests.topics import create_topic
 from compat_tests.wire import Closed, Silent, Wire
@@ -98,6 +99,7 @@ class Interview:
     def _versions(self, request: Message) -> range:
         api_key = type(request).__schema__.api_key
         oldest, newest = self._advertised[ApiKey(api_key)]
+        newest = newest_of_the_referee(ApiKey(api_key), newest)
         return range(max(oldest, 3) if api_key == ApiKey.PRODUCE else oldest, newest + 1)
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:

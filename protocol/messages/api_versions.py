@@ -5,20 +5,24 @@ from __future__ import annotations
 from ..schema import Message, Struct, field
 
 
-class ApiVersionsRequest(Message, api_key=18, versions="0-4", flexible="3+", listeners="broker controller"):
+class ApiVersionsRequest(Message, api_key=18, versions="0-5", flexible="3+", listeners="broker controller"):
     """The first request of a connection: what does the broker serve?
 
-    v3 names the client's software (KIP-511), v4 lets a supported feature begin at version 0.
+    v3 names the client's software (KIP-511), v4 lets a supported feature begin at version 0, v5 names the node that
+    the client means to reach (KIP-1242).
     """
 
     client_software_name: str = field("string", "3+", ignorable=True)
     client_software_version: str = field("string", "3+", ignorable=True)
+    cluster_id: str | None = field("string", "5+", nullable="5+", default=None, ignorable=True)
+    node_id: int = field("int32", "5+", default=-1, ignorable=True)
 
 
-class ApiVersionsResponse(Message, api_key=18, versions="0-4", flexible="3+"):
+class ApiVersionsResponse(Message, api_key=18, versions="0-5", flexible="3+"):
     """The served APIs with their versions, and the supported and finalized features (KIP-584).
 
-    v1 adds the throttle time, v3 the features as tagged fields, v4 lets a supported feature begin at version 0.
+    v1 adds the throttle time, v3 the features as tagged fields, v4 lets a supported feature begin at version 0, v5 may
+    answer REBOOTSTRAP_REQUIRED (KIP-1242).
     """
 
     error_code: int = field("int16")

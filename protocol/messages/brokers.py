@@ -83,6 +83,20 @@ class UnregisterBrokerResponse(Message, api_key=64, versions="0", flexible="0+")
     error_message: str | None = field("string", nullable="0+")
 
 
+class UnregisterControllerRequest(Message, api_key=94, versions="0", flexible="0+", listeners="broker controller"):
+    """The request removes a controller's registration; from metadata.version 33 (4.4-IV2) on."""
+
+    controller_id: int = field("int32")
+
+
+class UnregisterControllerResponse(Message, api_key=94, versions="0", flexible="0+"):
+    """The response says whether the registration was removed."""
+
+    throttle_time_ms: int = field("int32")
+    error_code: int = field("int16")
+    error_message: str | None = field("string", nullable="0+")
+
+
 class ControllerRegistrationRequest(Message, api_key=70, versions="0", flexible="0+", listeners="controller"):
     """A controller registers with the active one, with endpoints and features (KIP-919)."""
 

@@ -73,14 +73,14 @@ class DescribedGroupMember(Struct):
     member_assignment: bytes = field("bytes")
 
 
-class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+", listeners="broker"):
+class DeleteGroupsRequest(Message, api_key=42, versions="0-3", flexible="2+", listeners="broker"):
     """The request deletes groups without members, with their offsets (KIP-229)."""
 
     groups_names: list[str] = field("[]string")
 
 
-class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
-    """The outcome for each group."""
+class DeleteGroupsResponse(Message, api_key=42, versions="0-3", flexible="2+"):
+    """The outcome for each group; v3 adds an error message (KIP-1331)."""
 
     throttle_time_ms: int = field("int32")
     results: list[DeletableGroupResult] = field("[]struct")
@@ -89,3 +89,4 @@ class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
 class DeletableGroupResult(Struct):
     group_id: str = field("string", map_key=True)
     error_code: int = field("int16")
+    error_message: str | None = field("string", "3+", nullable="3+", default=None, ignorable=True)

@@ -45,6 +45,12 @@ class UnregisterBrokerRecord(Message, api_key=1, versions="0", flexible="0+"):
     broker_epoch: int = field("int64")
 
 
+class UnregisterControllerRecord(Message, api_key=29, versions="0", flexible="0+"):
+    """A controller is gone for good; from metadata.version 33 (4.4-IV2) on."""
+
+    controller_id: int = field("int32")
+
+
 class TopicRecord(Message, api_key=2, versions="0", flexible="0+"):
     """A topic, its name and id."""
 

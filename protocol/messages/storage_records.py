@@ -1,4 +1,4 @@
-"""Snapshots of producers' state, and records of `__remote_log_metadata` (KIP-405)."""
+"""Snapshots of producers' state, entries of transaction indexes, and records of `__remote_log_metadata` (KIP-405)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ class ProducerEntry(Struct):
     timestamp: int = field("int64", "1")
     coordinator_epoch: int = field("int32", "1")
     current_txn_first_offset: int = field("int64", "1")
+
+
+class AbortedTxn(Message, versions="0", flexible="none"):
+    """An entry of a transaction index: a transaction that was aborted. Version 0 stands before it, in 16 bits."""
+
+    producer_id: int = field("int64")
+    first_offset: int = field("int64")
+    last_offset: int = field("int64")
+    last_stable_offset: int = field("int64")
 
 
 class RemoteLogSegmentMetadataRecord(Message, api_key=0, versions="0", flexible="0+"):

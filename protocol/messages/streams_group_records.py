@@ -12,12 +12,17 @@ class StreamsGroupMetadataKey(Message, api_key=17, versions="0", flexible="none"
 
 
 class StreamsGroupMetadataValue(Message, api_key=17, versions="0", flexible="0+"):
-    """The group's epoch, a hash over its topics (KIP-1101), and the assignment's last configuration."""
+    """The group's epoch, a hash over its topics (KIP-1101), and the assignment's last configuration.
+
+    The last two say of which topology a description is stored, and of which one was refused (KIP-1331); -1 is none.
+    """
 
     epoch: int = field("int32")
     metadata_hash: int = field("int64")
     validated_topology_epoch: int = field("int32", default=-1, tag=0, tagged="0+")
     last_assignment_configs: list[LastAssignmentConfig] | None = field("[]struct", nullable="0+", tag=1, tagged="0+")
+    stored_description_topology_epoch: int = field("int32", default=-1, tag=2, tagged="0+")
+    failed_description_topology_epoch: int = field("int32", default=-1, tag=3, tagged="0+")
 
 
 class LastAssignmentConfig(Struct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..schema import Message, Struct, field
 
 
-class StreamsGroupHeartbeatRequest(Message, api_key=88, versions="0", flexible="0+", listeners="broker"):
+class StreamsGroupHeartbeatRequest(Message, api_key=88, versions="0-1", flexible="0+", listeners="broker"):
     """Joins, stays in and leaves a streams group, and brings the topology."""
 
     group_id: str = field("string")
@@ -76,8 +76,11 @@ class TaskOffset(Struct):
     offset: int = field("int64")
 
 
-class StreamsGroupHeartbeatResponse(Message, api_key=88, versions="0", flexible="0+"):
-    """The member's tasks when they have changed, and what stands in the way of the group."""
+class StreamsGroupHeartbeatResponse(Message, api_key=88, versions="0-1", flexible="0+"):
+    """The member's tasks when they have changed, and what stands in the way of the group.
+
+    v1 asks for the topology's description (KIP-1331), and has the lag in 64 bits.
+    """
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")
@@ -85,12 +88,14 @@ class StreamsGroupHeartbeatResponse(Message, api_key=88, versions="0", flexible=
     member_id: str = field("string")
     member_epoch: int = field("int32")
     heartbeat_interval_ms: int = field("int32")
-    acceptable_recovery_lag: int = field("int32")
+    acceptable_recovery_lag_legacy: int = field("int32", "0")
     task_offset_interval_ms: int = field("int32")
+    acceptable_recovery_lag: int = field("int64", "1+", default=-1, ignorable=True)
     status: list[Status] | None = field("[]struct", nullable="0+")
     active_tasks: list[TaskIds] | None = field("[]struct", nullable="0+", default=None)
     standby_tasks: list[TaskIds] | None = field("[]struct", nullable="0+", default=None)
     warmup_tasks: list[TaskIds] | None = field("[]struct", nullable="0+", default=None)
+    topology_description_required: bool = field("bool", "1+")
     endpoint_information_epoch: int = field("int32")
     partitions_by_user_endpoint: list[EndpointToPartitions] | None = field("[]struct", nullable="0+", default=None)
 
@@ -111,15 +116,19 @@ class TopicPartition(Struct):
     partitions: list[int] = field("[]int32")
 
 
-class StreamsGroupDescribeRequest(Message, api_key=89, versions="0", flexible="0+", listeners="broker"):
-    """The request asks for streams groups in detail."""
+class StreamsGroupDescribeRequest(Message, api_key=89, versions="0-1", flexible="0+", listeners="broker"):
+    """The request asks for streams groups in detail; since v1 with the topology's description (KIP-1331)."""
 
     group_ids: list[str] = field("[]string")
     include_authorized_operations: bool = field("bool")
+    include_topology_description: bool = field("bool", "1+")
 
 
-class StreamsGroupDescribeResponse(Message, api_key=89, versions="0", flexible="0+"):
-    """Topology, members and tasks of streams groups."""
+class StreamsGroupDescribeResponse(Message, api_key=89, versions="0-1", flexible="0+"):
+    """Topology, members and tasks of streams groups.
+
+    v1 adds the topology's description (KIP-1331) and the assignor (KIP-1357).
+    """
 
     throttle_time_ms: int = field("int32")
     groups: list[DescribedGroup] = field("[]struct")
@@ -135,6 +144,9 @@ class DescribedGroup(Struct):
     topology: StreamsGroupDescribeResponseTopology | None = field("struct", nullable="0+", default=None)
     members: list[Member] = field("[]struct")
     authorized_operations: int = field("int32", default=-2147483648)
+    topology_description: TopologyDescription | None = field("struct", "1+", nullable="1+", default=None)
+    topology_description_status: int = field("int8", "1+")
+    assignor_name: str | None = field("string", "1+", nullable="1+", default=None, ignorable=True)
 
 
 class StreamsGroupDescribeResponseTopology(Struct):
@@ -172,3 +184,27 @@ class Assignment(Struct):
     active_tasks: list[TaskIds] = field("[]struct")
     standby_tasks: list[TaskIds] = field("[]struct")
     warmup_tasks: list[TaskIds] = field("[]struct")
+
+
+class TopologyDescription(Struct):
+    subtopologies: list[TopologyDescriptionSubtopology] = field("[]struct", "1+")
+    global_stores: list[TopologyDescriptionGlobalStore] = field("[]struct", "1+")
+
+
+class TopologyDescriptionSubtopology(Struct):
+    subtopology_id: str = field("string", "1+")
+    nodes: list[TopologyDescriptionNode] = field("[]struct", "1+")
+
+
+class TopologyDescriptionNode(Struct):
+    name: str = field("string", "1+")
+    node_type: int = field("int8", "1+")
+    source_topics: list[str] = field("[]string", "1+")
+    sink_topic: str | None = field("string", "1+", nullable="1+", default=None)
+    stores: list[str] = field("[]string", "1+")
+    successors: list[str] = field("[]string", "1+")
+
+
+class TopologyDescriptionGlobalStore(Struct):
+    source: TopologyDescriptionNode = field("struct", "1+")
+    processor: TopologyDescriptionNode = field("struct", "1+")

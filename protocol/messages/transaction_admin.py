@@ -12,7 +12,7 @@ class DescribeProducersRequest(Message, api_key=61, versions="0", flexible="0+",
 
 
 class TopicRequest(Struct):
-    name: str = field("string")
+    name: str = field("string", map_key=True)
     partition_indexes: list[int] = field("[]int32")
 
 

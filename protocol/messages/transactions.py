@@ -120,25 +120,26 @@ class EndTxnResponse(Message, api_key=26, versions="0-5", flexible="3+"):
     producer_epoch: int = field("int16", "5+", default=-1, ignorable=True)
 
 
-class TxnOffsetCommitRequest(Message, api_key=28, versions="0-5", flexible="3+", listeners="broker"):
+class TxnOffsetCommitRequest(Message, api_key=28, versions="0-6", flexible="3+", listeners="broker"):
     """The request commits a group's offsets as part of a transaction.
 
     v2 adds leader epochs (KIP-320), v3 the member and generation, to fence zombies (KIP-447), v5 adds the group to
-    the transaction (KIP-890).
+    the transaction (KIP-890), v6 has topic ids in place of names (KIP-1319).
     """
 
     transactional_id: str = field("string")
     group_id: str = field("string")
     producer_id: int = field("int64")
     producer_epoch: int = field("int16")
-    generation_id: int = field("int32", "3+", default=-1)
+    generation_id_or_member_epoch: int = field("int32", "3+", default=-1)
     member_id: str = field("string", "3+")
     group_instance_id: str | None = field("string", "3+", nullable="3+", default=None)
     topics: list[TxnOffsetCommitRequestTopic] = field("[]struct")
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    name: str = field("string")
+    name: str = field("string", "0-5", ignorable=True)
+    topic_id: bytes = field("uuid", "6+", ignorable=True)
     partitions: list[TxnOffsetCommitRequestPartition] = field("[]struct")
 
 
@@ -149,7 +150,7 @@ class TxnOffsetCommitRequestPartition(Struct):
     committed_metadata: str | None = field("string", nullable="0+")
 
 
-class TxnOffsetCommitResponse(Message, api_key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitResponse(Message, api_key=28, versions="0-6", flexible="3+"):
     """The outcome for each partition."""
 
     throttle_time_ms: int = field("int32")
@@ -157,7 +158,8 @@ class TxnOffsetCommitResponse(Message, api_key=28, versions="0-5", flexible="3+"
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    name: str = field("string")
+    name: str = field("string", "0-5", ignorable=True)
+    topic_id: bytes = field("uuid", "6+", ignorable=True)
     partitions: list[TxnOffsetCommitResponsePartition] = field("[]struct")
 
 

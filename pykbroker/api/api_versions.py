@@ -1,7 +1,10 @@
 """ApiVersions (key 18): what this listener serves, and the cluster's features.
 
-Served are versions 0 to 4: 3 brought the client's software name and version (KIP-511) and features (KIP-584), 4 lets a
-feature start at level 0. An unknown version is answered before a handler is asked, see `Dispatcher`.
+Served are versions 0 to 5: 3 brought the client's software name and version (KIP-511) and features (KIP-584), 4 lets a
+feature start at level 0. With 5 a client may say which node of which cluster it means to reach (KIP-1242): where an
+address belongs to another one by now, a broker has it start from its bootstrap servers. Controllers do not look, and
+neither does a broker before the client has authenticated. An unknown version is answered before a handler is asked, see
+`Dispatcher`. Versions are those of the software, whatever metadata.version the cluster has, as in Kafka.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from pykbroker.server.node.handlers import TELEMETRY_APIS, handles_on_all_nodes
 
 _SOFTWARE_SINCE = 3
 _FEATURES_FROM_LEVEL_0_SINCE = 4
+_NODE_SINCE = 5
+_NO_NODE = -1
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 _ADVERTISED_SINCE = {ApiKey.PRODUCE: 0}
@@ -40,11 +45,15 @@ _OF_QUORUMS = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
 @handles_on_all_nodes(ApiVersionsRequest, needs=NOTHING)
 async def api_versions(context: RequestContext[ClusterNode], request: ApiVersionsRequest) -> ApiVersionsResponse:
     version = context.header.api_version
+    if version >= _NODE_SINCE and (request.cluster_id is None) != (request.node_id == _NO_NODE):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if version >= _SOFTWARE_SINCE:
         names = request.client_software_name, request.client_software_version
         if not all(map(_SOFTWARE.fullmatch, names)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software_name, context.connection.client_software_version = names
+    if version >= _NODE_SINCE and _means_another_node(context, request):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     image = context.node.image
     offer = context.listener.offer
     supported = SUPPORTED_FEATURES | _OF_QUORUMS if offer is None else offer.features
@@ -72,6 +81,13 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
             for name, level in sorted(finalized.items())
         ]
     return response
+
+
+def _means_another_node(context: RequestContext[ClusterNode], request: ApiVersionsRequest) -> bool:
+    """Tell whether the client has reached another node than it says that it means to."""
+    if request.cluster_id is None or context.listener.kind != "broker" or context.connection.has_yet_to_authenticate:
+        return False
+    return (request.cluster_id, request.node_id) != (context.node.cluster_id, context.node.node_id)
 
 
 def _asks_for_metrics(node: ClusterNode) -> bool:

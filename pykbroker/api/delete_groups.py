@@ -1,6 +1,8 @@
-"""DeleteGroups (key 42): forget empty groups and their offsets (KIP-229). Served are versions 0 to 2.
+"""DeleteGroups (key 42): forget empty groups and their offsets (KIP-229).
 
-A share group's state at the share coordinator is deleted first (KIP-932).
+Served are versions 0 to 3: 3 has room for a message, for the case that a streams group's topology description cannot be
+deleted (KIP-1331). Nothing else has one in Kafka. A share group's state at the share coordinator is deleted first
+(KIP-932).
 """
 
 from __future__ import annotations

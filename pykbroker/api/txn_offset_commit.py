@@ -1,7 +1,8 @@
 """TxnOffsetCommit (key 28): offsets of a group, as part of a producer's transaction.
 
-Served are versions 0 to 5: 2 brought leader epochs (KIP-320), 3 the member, to fence zombies (KIP-447), 4 may be
-answered with TRANSACTION_ABORTABLE, and with 5 the group is added to the transaction by the way (KIP-890).
+Served are versions 0 to 6: 2 brought leader epochs (KIP-320), 3 the member, to fence zombies (KIP-447), 4 may be
+answered with TRANSACTION_ABORTABLE, with 5 the group is added to the transaction by the way (KIP-890), and 6 has topic
+ids in place of names (KIP-1319).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykbroker.groups.common.requests import check_group_id
+from pykbroker.metadata.image import TopicState
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -34,6 +36,7 @@ from .transaction_verification import ClientSupport, TransactionVerification
 
 _TRANSACTION_ABORTABLE_SINCE = 4
 _ADDING_SINCE = 5
+_TOPIC_IDS_SINCE = 6
 _NO_SEQUENCE = -1
 _STEPS_OF_COMMIT = 8
 
@@ -54,20 +57,20 @@ async def txn_offset_commit(
 ) -> TxnOffsetCommitResponse:
     """Partitions that do not exist are answered here, the others by the coordinator, in the order of the request."""
     refusal = _refusal(context, request)
-    answers = [TxnOffsetCommitResponseTopic(name=topic.name) for topic in request.topics]
+    found = await _find(context, request)
+    answers = [TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id) for topic in request.topics]
     hidden = await denied(context, Operation.READ, ResourceType.TOPIC, _names(request, refusal))
     split = [
         await take_out_unknown(
-            context,
-            topic.partitions,
-            None if refusal is not None or topic.name in hidden else context.node.image.topic(topic.name),
+            context, topic.partitions, None if refusal is not None or topic.name in hidden else state
         )
-        for topic in request.topics
+        for topic, state in zip(request.topics, found, strict=True)
     ]
     known = [partitions for partitions, _ in split]
     for piece in in_pieces(zip(answers, known, strict=True)):
         topics = [
-            TxnOffsetCommitRequestTopic(name=answer.name, partitions=list(partitions)) for answer, partitions in piece
+            TxnOffsetCommitRequestTopic(name=answer.name, topic_id=answer.topic_id, partitions=list(partitions))
+            for answer, partitions in piece
         ]
         response = await _commit(context, with_topics(request, topics))
         for (answer, _), answered in zip(piece, response.topics, strict=True):
@@ -75,8 +78,29 @@ async def txn_offset_commit(
         await context.turn.took(steps_of(piece, _STEPS_OF_COMMIT))
     for answer, (_, unknown) in zip(answers, split, strict=True):
         denial = refusal or (ErrorCode.TOPIC_AUTHORIZATION_FAILED if answer.name in hidden else None)
-        await _refuse(context, answer, unknown, denial or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        # A name that is still missing would have come from the topic's id.
+        is_known = answer.name or not _has_ids(context)
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
+        await _refuse(context, answer, unknown, denial or missing)
     return TxnOffsetCommitResponse(topics=answers)
+
+
+def _has_ids(context: RequestContext[Broker]) -> bool:
+    return context.header.api_version >= _TOPIC_IDS_SINCE
+
+
+async def _find(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> list[TopicState | None]:
+    """Return the topics of the request as they are now; those that are named by their ids get their names."""
+    if not _has_ids(context):
+        return [context.node.image.topic(topic.name) for topic in request.topics]
+    found: list[TopicState | None] = []
+    for portion in portions(request.topics):
+        for topic in portion:
+            state = context.node.image.topic_by_id(topic.topic_id)
+            topic.name = "" if state is None else state.name
+            found.append(state)
+        await context.turn.took(len(portion))
+    return found
 
 
 def _refusal(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> ErrorCode | None:
@@ -91,7 +115,7 @@ def _refusal(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -
 
 def _names(request: TxnOffsetCommitRequest, refusal: ErrorCode | None) -> Iterable[str]:
     """Return the topics whose rights are to be looked up."""
-    return () if refusal is not None else (topic.name for topic in request.topics)
+    return () if refusal is not None else (topic.name for topic in request.topics if topic.name)
 
 
 async def _refuse(

@@ -21,7 +21,7 @@ from .outcomes import outcomes
 from .output import stdout_is_terminal
 from .releases import (
     METADATA_VERSION,
-    NEWEST_STABLE,
+    OF_NEW_CLUSTERS,
     UnknownLevel,
     dependencies,
     level_text,
@@ -151,12 +151,12 @@ async def change(cluster: Cluster, options: FeatureOptions, word: Word, levels: 
 
 def print_mapping(release: str | None, as_json: bool) -> None:
     """Print the level of each feature in a release. Raises CommandFailed."""
-    levels = _known(levels_of, release or NEWEST_STABLE)
+    levels = _known(levels_of, release or OF_NEW_CLUSTERS)
     if as_json:
         click.echo(json.dumps(levels))
         return
     for name, level in levels.items():
-        click.echo(f"{name}={level}" + (f" ({release or NEWEST_STABLE})" if name == METADATA_VERSION else ""))
+        click.echo(f"{name}={level}" + (f" ({release or OF_NEW_CLUSTERS})" if name == METADATA_VERSION else ""))
 
 
 def print_dependencies(features: Sequence[str], as_json: bool) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CLIENT_ID = "features"
 _levels = click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL", help="May be repeated.")
 _release = click.option(
-    "--release-version", metavar="VERSION", help="The release whose levels all features get: 4.3, 4.3-IV0."
+    "--release-version", metavar="VERSION", help="The release whose levels all features get: 4.3, 4.4-IV2."
 )
 _metadata = click.option("--metadata", metavar="VERSION", help="Deprecated by Kafka: the level of metadata.version.")
 _unsafe = click.option("--unsafe", is_flag=True, help="Do it also where metadata may be lost for good.")
@@ -118,7 +118,7 @@ def disable(**flags: Any) -> None:
     epilog=examples(("The levels of a release", "pykbroker features version-mapping --release-version 4.1")),
 )
 @controller_options
-@click.option("--release-version", metavar="VERSION", help="The release; by default the newest one.")
+@click.option("--release-version", metavar="VERSION", help="The release; by default that of new clusters.")
 @json_option
 def version_mapping(release_version: str | None, as_json: bool, **where: Any) -> None:
     """Show the level of each feature that a release of Kafka has; no broker is asked."""

@@ -16,7 +16,7 @@ import click
 
 from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.metadata.feature_updates import KRAFT_VERSION, OFFERED
-from pykbroker.metadata.features import METADATA_VERSION_LEVEL
+from pykbroker.metadata.features import METADATA_VERSION_LEVEL, NEWEST_METADATA_VERSION
 from pykbroker.metadata.image import METADATA_VERSION
 from pykbroker.metadata.scram_arguments import InvalidScramArgument, parse_scram_argument
 from pykbroker.protocol.schema import Message
@@ -37,8 +37,9 @@ from .command import ClientCommand, CommandFailed
 from .entries import json_option, print_json
 from .examples import examples
 from .outcomes import Row, outcomes
+from .releases import LEVELS, UnknownLevel, level_text, levels_of
 
-_RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
+_RELEASES = [name for name, level in LEVELS.items() if METADATA_VERSION_LEVEL <= level <= NEWEST_METADATA_VERSION]
 
 
 @click.command(
@@ -57,7 +58,7 @@ _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
 @click.option("-I", "--initial-controllers", help="The first voters of a dynamic quorum: id@host:port:directory-id,…")
 @click.option("-N", "--no-initial-controllers", is_flag=True, help="A controller that is to join a dynamic quorum.")
 @click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature's level.")
-@click.option("-r", "--release-version", help=f"The release whose features to use: {', '.join(_RELEASES)}.")
+@click.option("-r", "--release-version", help=f"The release whose features to use: 4.3, 4.4, {', '.join(_RELEASES)}.")
 @click.option(
     "-S",
     "--add-scram",
@@ -92,8 +93,7 @@ def command(
         raise CommandFailed(
             "Only one of --standalone, --initial-controllers and --no-initial-controllers may be given."
         )
-    _check_release(release_version)
-    levels = _feature_levels(features)
+    levels = _release_levels(release_version) | _feature_levels(features)
     users = _scram_records(scram_arguments)
     try:
         config = _load(properties, overrides)
@@ -102,7 +102,8 @@ def command(
         fresh, before = _format(config, cluster_id, levels, users, voters, ignore_formatted=ignore_formatted)
     except (ConfigurationError, StorageError, InvalidInitialControllers) as error:
         raise CommandFailed(str(error)) from None
-    _print_formatted(cluster_id, fresh, before, as_json=as_json)
+    level = levels.get(METADATA_VERSION, METADATA_VERSION_LEVEL)
+    _print_formatted(cluster_id, fresh, before, level_text(METADATA_VERSION, level), as_json=as_json)
 
 
 def _print_uuid(text: str, *, as_json: bool) -> None:
@@ -112,11 +113,13 @@ def _print_uuid(text: str, *, as_json: bool) -> None:
         click.echo(text)
 
 
-def _print_formatted(cluster_id: str, fresh: Sequence[str], before: Sequence[str], *, as_json: bool) -> None:
+def _print_formatted(
+    cluster_id: str, fresh: Sequence[str], before: Sequence[str], release: str, *, as_json: bool
+) -> None:
     with outcomes(as_json=as_json) as found:
         for path in fresh:
             row: Row = {"directory": path, "cluster_id": cluster_id, "formatted": True}
-            found.add(row, f"Formatting {path} with {METADATA_VERSION} 4.3-IV0.")
+            found.add(row, f"Formatting {path} with {METADATA_VERSION} {release}.")
         for path in before:
             found.add({"directory": path, "cluster_id": cluster_id, "formatted": False})
         if before and not fresh:
@@ -180,9 +183,21 @@ def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:
     return config
 
 
-def _check_release(release: str | None) -> None:
-    if release is not None and release not in _RELEASES:
-        raise CommandFailed(f"Release {release} is not offered; {', '.join(_RELEASES)} is")
+def _release_levels(release: str | None) -> dict[str, int]:
+    """Return the levels of a release, as far as they are served here. Raises CommandFailed."""
+    if release is None:
+        return {}
+    try:
+        levels = levels_of(release)
+    except UnknownLevel:
+        levels = {METADATA_VERSION: 0}
+    if not METADATA_VERSION_LEVEL <= levels[METADATA_VERSION] <= NEWEST_METADATA_VERSION:
+        raise CommandFailed(f"Release {release[:60]} is not offered; 4.3, 4.4, {', '.join(_RELEASES)} are")
+    return {
+        name: min(level, OFFERED[name][1])
+        for name, level in levels.items()
+        if name in OFFERED and name != KRAFT_VERSION
+    }
 
 
 def _scram_records(arguments: tuple[str, ...]) -> list[Message]:

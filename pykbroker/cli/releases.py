@@ -19,19 +19,21 @@ _RELEASED: Final = (
     ("4.1", (0, 1)),
     ("4.2", (0, 1)),
     ("4.3", (0,)),
-    ("4.4", (0,)),
+    ("4.4", (0, 1, 2)),
+    ("4.5", (0,)),
 )
 _VERSIONS: Final = tuple(f"{release}-IV{number}" for release, numbers in _RELEASED for number in numbers)
 LEVELS: Final[Mapping[str, int]] = {name: level for level, name in enumerate(_VERSIONS, _OLDEST_LEVEL)}
 """The levels of metadata.version by their names. The last one is of a release to come."""
 
-NEWEST_STABLE: Final = "4.3-IV0"
+NEWEST_STABLE: Final = "4.4-IV2"
+OF_NEW_CLUSTERS: Final = "4.3-IV0"
 _SINCE: Final[Mapping[str, tuple[int, ...]]] = {
     "kraft.version": (0, 21),
     "transaction.version": (0, 24, 24),
     "group.version": (0, 22),
     "eligible.leader.replicas.version": (0, 26),
-    "share.version": (0, 28),
+    "share.version": (0, 28, 31),
     "streams.version": (0, 29),
 }
 """For each level of a feature the metadata.version of the first release that has it by default."""

@@ -24,7 +24,7 @@ from .listeners import Listeners, parse_endpoint, resolve
 from .own_keys import CONSOLE_CLIENT, is_of_web_tls, node_keys
 from .properties import read_properties
 from .roles import check_roles
-from .topic_keys import BROKER_SYNONYMS, topic_keys
+from .topic_keys import BROKER_SYNONYMS, TOPIC_KEYS_OF_4_4, topic_keys
 from .unserved_keys import check_served, given_without_effect
 
 _OWN_DEFAULTS = {
@@ -280,17 +280,18 @@ class BrokerConfig:
 
         dynamic: the broker's keys that the cluster set at run time; they come before the file's.
         """
-        return {name: self._topic_default(name, dynamic or {}) for name in topic_keys()}
+        return {
+            name: self._topic_default(key, dynamic or {}) for name, key in (topic_keys() | TOPIC_KEYS_OF_4_4).items()
+        }
 
-    def _topic_default(self, name: builtins.str, dynamic: Mapping[builtins.str, builtins.str]) -> builtins.str:
-        for broker_name in BROKER_SYNONYMS.get(name, ()):
+    def _topic_default(self, key: ConfigKey, dynamic: Mapping[builtins.str, builtins.str]) -> builtins.str:
+        for broker_name in BROKER_SYNONYMS.get(key.name, ()):
             text = self.text(broker_name, dynamic)
             if text is not None:
                 unit = broker_name.rpartition(".")[2]
                 return _in_ms(text, unit) if unit in _MS_PER_UNIT else text
-        default = topic_keys()[name].default
-        assert default is not None
-        return default
+        assert key.default is not None
+        return key.default
 
 
 def _in_ms(text: str, unit: str) -> str:

@@ -19,6 +19,17 @@ DYNAMIC_ALONE = (
 )
 """Kafka's `DynamicConfig.Broker`: set at run time or not there at all, also for those who look."""
 
+OF_KAFKA_4_4 = (
+    "errors.deadletterqueue.auto.create.topics.enable",
+    "errors.deadletterqueue.topic.name.prefix",
+    "log.remote.copy.lag.bytes",
+    "log.remote.copy.lag.ms",
+    "max.decompressed.message.bytes",
+    "sasl.oauthbearer.allow.unverified.audience",
+    "sasl.oauthbearer.allow.unverified.issuer",
+)
+"""Keys that Kafka 4.3 does not have, whose descriptions these are: they are shown where they are set."""
+
 OF_A_LISTENER_OF_ALL_BROKERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 """Behind `listener.name.NAME.` they may be set for all brokers together, other keys of a listener for one broker."""
 
@@ -77,6 +88,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("delete.records.purgatory.purge.interval.requests", "int", "1"),
         ConfigKey("delete.topic.enable", "boolean", "true"),
         ConfigKey("early.start.listeners", "list", None),
+        ConfigKey("errors.deadletterqueue.auto.create.topics.enable", "boolean", "false", "", "internal"),
+        ConfigKey("errors.deadletterqueue.topic.name.prefix", "string", "dlq.", "", "internal"),
         ConfigKey("fetch.max.bytes", "int", "57671680", "1024.."),
         ConfigKey("fetch.purgatory.purge.interval.requests", "int", "1000"),
         ConfigKey("follower.fetch.last.tiered.offset.enable", "boolean", "false", "", "cluster"),
@@ -196,6 +209,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("log.message.timestamp.before.max.ms", "long", "9223372036854775807", "0..", "cluster"),
         ConfigKey("log.message.timestamp.type", "string", "CreateTime", "CreateTime|LogAppendTime", "cluster"),
         ConfigKey("log.preallocate", "boolean", "false", "", "cluster"),
+        ConfigKey("log.remote.copy.lag.bytes", "long", "-1", "-1..", "internal"),
+        ConfigKey("log.remote.copy.lag.ms", "long", "0", "-1..", "internal"),
         ConfigKey("log.retention.bytes", "long", "-1", "", "cluster"),
         ConfigKey("log.retention.check.interval.ms", "long", "300000", "1.."),
         ConfigKey("log.retention.hours", "int", "168"),
@@ -211,6 +226,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("max.connections", "int", "2147483647", "0..", "cluster"),
         ConfigKey("max.connections.per.ip", "int", "2147483647", "0..", "cluster"),
         ConfigKey("max.connections.per.ip.overrides", "string", "", "", "cluster"),
+        ConfigKey("max.decompressed.message.bytes", "int", "2147483639", "1..2147483639", "cluster"),
         ConfigKey("max.incremental.fetch.session.cache.slots", "int", "1000", "0.."),
         ConfigKey("max.request.partition.size.limit", "int", "2000", "1.."),
         ConfigKey("message.max.bytes", "int", "1048588", "0..", "cluster"),
@@ -327,8 +343,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("sasl.login.retry.backoff.ms", "long", "100"),
         ConfigKey("sasl.mechanism.controller.protocol", "string", "GSSAPI"),
         ConfigKey("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "broker"),
-        ConfigKey("sasl.oauthbearer.allow.unverified.audience", "boolean", "false", "", "internal"),  # of Kafka 4.4
-        ConfigKey("sasl.oauthbearer.allow.unverified.issuer", "boolean", "false", "", "internal"),  # of Kafka 4.4
+        ConfigKey("sasl.oauthbearer.allow.unverified.audience", "boolean", "false", "", "internal"),
+        ConfigKey("sasl.oauthbearer.allow.unverified.issuer", "boolean", "false", "", "internal"),
         ConfigKey("sasl.oauthbearer.assertion.algorithm", "string", "RS256", "~ES256|RS256"),
         ConfigKey("sasl.oauthbearer.assertion.claim.aud", "string", None),
         ConfigKey("sasl.oauthbearer.assertion.claim.exp.seconds", "int", "300", "0..86400"),

@@ -25,6 +25,7 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "local.retention.bytes": ("log.local.retention.bytes",),
     "local.retention.ms": ("log.local.retention.ms",),
     "max.compaction.lag.ms": ("log.cleaner.max.compaction.lag.ms",),
+    "max.decompressed.message.bytes": ("max.decompressed.message.bytes",),
     "max.message.bytes": ("message.max.bytes",),
     "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
     "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
@@ -43,10 +44,18 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 """A topic's key -> the broker's keys that give its default, the first that is set winning."""
 
+TOPIC_KEYS_OF_4_4 = {
+    "max.decompressed.message.bytes": ConfigKey(
+        "max.decompressed.message.bytes", "int", "2147483639", "1..2147483639", "topic"
+    ),
+}
+"""Those that Kafka 4.4 has besides. Descriptions are those of 4.3, whose tools know no others."""
+
 INTERNAL_TOPIC_KEYS = {
     "internal.segment.bytes": ConfigKey("internal.segment.bytes", "int", None, "", "topic"),
+    **TOPIC_KEYS_OF_4_4,
 }
-"""What a topic may have besides, for tests of small segments: shown where a topic has it alone."""
+"""What a topic may have besides, for tests of small segments and of Kafka 4.4: shown where a topic has it alone."""
 
 
 @cache

@@ -101,8 +101,10 @@ _WITHOUT_EFFECT = {
 }
 _FAMILIES_WITHOUT_EFFECT = (
     "controller.performance.",
+    "errors.deadletterqueue.",
     "kafka.metrics.",
     "log.local.",
+    "log.remote.copy.lag.",
     "metric.reporters",
     "metrics.",
     "remote.",

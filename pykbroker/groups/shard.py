@@ -250,7 +250,7 @@ class GroupShard:
             case OffsetCommitRequest():
                 return self.offsets.commit(request, context, step)
             case TxnOffsetCommitRequest():
-                return self.offsets.commit_in_transaction(request, step)
+                return self.offsets.commit_in_transaction(request, context, step)
             case OffsetFetchRequest():
                 return self.offsets.fetch(request)
             case FetchAllOffsets():

@@ -1,7 +1,8 @@
 """Entries of access control lists are created and deleted (KIP-11, KIP-801): Kafka's `AclControlManager`.
 
 Whoever creates an entry that is there already gets no error and no second one. A filter deletes what it finds. The
-error codes and texts are those of Apache Kafka 4.3.1. Who may ask for it is decided before (`api.authorization`).
+error codes and texts are those of Apache Kafka 4.3.1, and of 4.4.0 for ranges of addresses. Who may ask for it is
+decided before (`api.authorization`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pykbroker.protocol.messages.acls import (
 from pykbroker.protocol.messages.metadata_records import RemoveAccessControlEntryRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import random_uuid
+from pykbroker.security.acls.address_ranges import LONGEST_TOLD, SLASH, InvalidRange, parse_range
 from pykbroker.security.acls.entry import AccessControlEntry, EntryFilter
 from pykbroker.security.acls.operations import Operation, Permission
 from pykbroker.security.acls.resources import CLUSTER_NAME, PatternType, ResourceType
@@ -33,6 +35,8 @@ from . import error_responses
 from .acl_records import record_of
 from .acl_search import AclSearch
 from .controller_state import ControllerState
+from .features import ADDRESS_RANGES_SINCE, feature_level
+from .image import METADATA_VERSION
 from .request_pieces import MAX_RECORDS, too_many_records
 
 _STEPS_OF_CREATION: Final = 12
@@ -68,6 +72,7 @@ def create_acls(state: ControllerState, request: CreateAclsRequest) -> LongWork[
         row = AclCreationResult(error_message="")
         try:
             _check(creation)
+            _check_host(state, creation.host)
             entry = _entry(creation)
             if entry not in state.known_acls and entry not in new:
                 new[entry] = record_of(random_uuid(state.rng), entry)
@@ -111,6 +116,22 @@ def _check(creation: AclCreation) -> None:
         reason = f"Could not parse principal from `{creation.principal}` ({missing})"
     if reason is not None:
         raise ApiError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _check_host(state: ControllerState, host: str) -> None:
+    """Check a range of addresses (KIP-1276), and that there is a host where ranges are known. Raises ApiError."""
+    knows_ranges = feature_level(state.image, METADATA_VERSION) >= ADDRESS_RANGES_SINCE
+    if not host and knows_ranges:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")
+    if SLASH not in host:
+        return
+    if not knows_ranges:
+        reason = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, reason)
+    try:
+        parse_range(host)
+    except InvalidRange as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid CIDR notation '{host[:LONGEST_TOLD]}': {error}") from None
 
 
 def delete_acls(state: ControllerState, request: DeleteAclsRequest) -> LongWork[tuple[list[Message], Message]]:

@@ -18,12 +18,16 @@ from pykbroker.protocol.messages.brokers import (
     ControllerRegistrationResponse,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
 )
+from pykbroker.protocol.messages.metadata_records import UnregisterControllerRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import RESERVED_DIRECTORIES
 
 from . import broker_changes
 from .controller_state import ControllerState
+from .features import UNREGISTERED_CONTROLLERS_SINCE, feature_level
 from .image import METADATA_VERSION
 from .registrations import BrokerRegistration, ControllerRegistration, Endpoint
 
@@ -126,3 +130,26 @@ def register_controller(
         features={f.name: (f.min_supported_version, f.max_supported_version) for f in request.features},
     )
     return [registration.to_record()], ControllerRegistrationResponse(error_message="")
+
+
+def unregister_controller(
+    state: ControllerState, request: UnregisterControllerRequest
+) -> tuple[list[Message], UnregisterControllerResponse]:
+    """Forget a controller that is gone for good, so that the levels that it knows count no more.
+
+    Whether it has a vote is not looked at, as in Kafka; it registers again where it comes back.
+    """
+    controller_id = request.controller_id
+    try:
+        if controller_id == state.node_id:
+            reason = "Controller cannot unregister itself while it is active."
+            raise ApiError(ErrorCode.INVALID_REQUEST, reason)
+        if feature_level(state.image, METADATA_VERSION) < UNREGISTERED_CONTROLLERS_SINCE:
+            reason = "The current MetadataVersion is too old to support controller unregistration."
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, reason)
+        if controller_id not in state.image.controllers:
+            reason = f"Controller ID {controller_id} is not currently registered."
+            raise ApiError(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, reason)
+    except ApiError as error:
+        return [], UnregisterControllerResponse(error_code=error.code, error_message=error.message)
+    return [UnregisterControllerRecord(controller_id=controller_id)], UnregisterControllerResponse(error_message=None)

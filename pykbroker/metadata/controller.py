@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.brokers import (
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
     UnregisterBrokerRequest,
+    UnregisterControllerRequest,
     UpdateFeaturesRequest,
 )
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -239,6 +240,9 @@ class Controller:
                 return *(yield from elect_leaders.elect_leaders(state, request)), "ElectLeaders"
             case UnregisterBrokerRequest():
                 return *(yield from brokers.unregister_broker(state, request)), f"UnregisterBroker {request.broker_id}"
+            case UnregisterControllerRequest():
+                cause = f"UnregisterController {request.controller_id}"
+                return *brokers.unregister_controller(state, request), cause
             case AlterPartitionRequest():
                 cause = f"AlterPartition of broker {request.broker_id}"
                 return *(yield from alter_partition.alter_partition(state, request)), cause

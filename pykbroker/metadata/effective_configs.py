@@ -20,7 +20,7 @@ from pykbroker.config import (
     node_keys,
     topic_keys,
 )
-from pykbroker.config.broker_keys import DYNAMIC_ALONE
+from pykbroker.config.broker_keys import DYNAMIC_ALONE, OF_KAFKA_4_4
 from pykbroker.config.client_metrics_keys import client_metrics_keys
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
@@ -149,9 +149,10 @@ def client_metrics_configs(overrides: Mapping[str, str]) -> list[EffectiveConfig
 
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """All keys of a broker, by name, and those of the properties file that nobody knows. Internal keys are shown where
-    the file has them.
+    the file has them, and those of Kafka 4.4 where they are set.
     """
     hidden = {name for name in DYNAMIC_ALONE if name not in layers.merged}
+    hidden |= {name for name in OF_KAFKA_4_4 if name not in layers.merged and name not in layers.config.originals}
     known = [
         _broker_config(layers, key)
         for name, key in sorted(node_keys().items())

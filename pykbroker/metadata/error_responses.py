@@ -33,6 +33,8 @@ from pykbroker.protocol.messages.brokers import (
     ControllerRegistrationResponse,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -149,6 +151,8 @@ def _error_of_the_whole(request: Message, error_code: ErrorCode, message: str) -
             return ListPartitionReassignmentsResponse(error_code=error_code, error_message=message)
         case UnregisterBrokerRequest():
             return UnregisterBrokerResponse(error_code=error_code, error_message=message)
+        case UnregisterControllerRequest():
+            return UnregisterControllerResponse(error_code=error_code, error_message=message)
         case AllocateProducerIdsRequest():
             return AllocateProducerIdsResponse(error_code=error_code)
         case UpdateFeaturesRequest():

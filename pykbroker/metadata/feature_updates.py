@@ -1,7 +1,8 @@
 """UpdateFeatures: a cluster's features move to other levels (KIP-584, KIP-778), all that are asked for or none.
 
-The model is Kafka's `FeatureControlManager`. metadata.version has one level here; kraft.version is raft's, and what is
-written of it is up to the driver.
+The model is Kafka's `FeatureControlManager`. metadata.version goes down only to a level above which nothing has changed
+in the metadata, since what a newer level brought cannot be taken out of the log; nobody can force it. kraft.version is
+raft's, and what is written of it is up to the driver.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pykbroker.protocol.schema import Message
 
 from . import min_isr
 from .controller_state import ControllerState
-from .features import REGISTERED_FEATURES, SUPPORTED_FEATURES, feature_level
+from .features import METADATA_VERSIONS_WITH_CHANGES, REGISTERED_FEATURES, SUPPORTED_FEATURES, feature_level
 from .image import METADATA_VERSION
 
 KRAFT_VERSION: Final = "kraft.version"
@@ -81,11 +82,27 @@ def _check(state: ControllerState, update: FeatureUpdateKey) -> None:
         raise _invalid(update, f"Version {current} cannot be downgraded.")
     if level != current:
         _check_brokers(state, update)
+    if name == METADATA_VERSION:
+        _check_downgrade(update, current)
+
+
+def _check_downgrade(update: FeatureUpdateKey, current: int) -> None:
+    """Kafka refuses what it calls an unsafe downgrade of the metadata as well (KAFKA-13896)."""
+    level = update.max_version_level
+    if not any(level < each <= current for each in METADATA_VERSIONS_WITH_CHANGES):
+        return
+    reason = "Refusing to perform the requested downgrade because it might delete metadata information."
+    if update.upgrade_type == UNSAFE_DOWNGRADE:
+        reason = "Unsafe metadata downgrade is not supported in this version."
+    raise ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
+    )
 
 
 def _check_brokers(state: ControllerState, update: FeatureUpdateKey) -> None:
     """Every registered broker and controller must be able to work at the new level."""
-    if update.feature in (METADATA_VERSION, KRAFT_VERSION):
+    if update.feature == KRAFT_VERSION:
         return
     for broker in state.image.brokers.values():
         low, high = broker.features.get(update.feature, (0, 0))
@@ -95,6 +112,9 @@ def _check_brokers(state: ControllerState, update: FeatureUpdateKey) -> None:
         low, high = controller.features.get(update.feature, (0, 0))
         if controller.id != state.node_id and not low <= update.max_version_level <= high:
             raise _invalid(update, f"Controller {controller.id} only supports versions {low}-{high}")
+    for node_id in state.config.quorum_voters:
+        if node_id != state.node_id and node_id not in state.image.controllers:
+            raise _invalid(update, f"controller {node_id} has not registered, and may not support this feature")
 
 
 def _invalid(update: FeatureUpdateKey, reason: str) -> ApiError:

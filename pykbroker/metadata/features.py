@@ -3,6 +3,10 @@
 Offered are metadata.version, group.version for the consumer protocol (KIP-848), share.version for share groups
 (KIP-932), streams.version for streams groups (KIP-1071), transaction.version for transactions (KIP-890), and
 eligible.leader.replicas.version for KIP-966.
+
+A new cluster begins at metadata.version 30 (4.3-IV0), and may be raised to the levels of Kafka 4.4: 31 (4.4-IV0)
+changes nothing in the metadata, 32 (4.4-IV1) allows ranges of addresses in ACLs (KIP-1276), and with 33 (4.4-IV2)
+controllers can be unregistered.
 """
 
 from __future__ import annotations
@@ -20,7 +24,13 @@ from pykbroker.protocol.schema import Message
 from .image import METADATA_VERSION, MetadataImage
 
 METADATA_VERSION_LEVEL: Final = 30
-"""4.3-IV0: the one whose records are written here."""
+"""4.3-IV0: the one with which a new cluster begins, and the least at which this node can be in a cluster."""
+NEWEST_METADATA_VERSION: Final = 33
+"""4.4-IV2."""
+METADATA_VERSIONS_WITH_CHANGES: Final = frozenset({30, 32, 33})
+"""The levels that brought new records or a new meaning of old ones: no cluster goes down from one of them."""
+ADDRESS_RANGES_SINCE: Final = 32
+UNREGISTERED_CONTROLLERS_SINCE: Final = 33
 
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
@@ -29,7 +39,7 @@ SHARE_VERSION: Final = "share.version"
 STREAMS_VERSION: Final = "streams.version"
 
 SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
-    METADATA_VERSION: (METADATA_VERSION_LEVEL, METADATA_VERSION_LEVEL),
+    METADATA_VERSION: (METADATA_VERSION_LEVEL, NEWEST_METADATA_VERSION),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     ELR_VERSION: (0, 1),
@@ -41,10 +51,11 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
 
 REGISTERED_FEATURES: Final[dict[str, tuple[int, int]]] = SUPPORTED_FEATURES | {
     "kraft.version": (0, 1),
+    "share.version": (0, 2),
 }
 """What a node says when it registers: at which levels it can be in a cluster, also where clients find no more of a
 feature with it than that it is not served. A fresh cluster of Apache Kafka's has all of these finalized, and takes in
-nobody who does not know them."""
+nobody who does not know them: share.version 2 one of Kafka 4.4, whose dead letter queues are not served here."""
 
 
 class UnsupportedFeatureLevel(Exception):
@@ -52,8 +63,12 @@ class UnsupportedFeatureLevel(Exception):
 
 
 def bootstrap_records(levels: Mapping[str, int] | None = None) -> list[Message]:
-    """Return the records of `bootstrap.checkpoint`; a feature not in `levels` has its greatest one."""
-    chosen = {name: high for name, (_, high) in SUPPORTED_FEATURES.items()} | dict(levels or {})
+    """Return the records of `bootstrap.checkpoint`.
+
+    A feature that is not in `levels` has its greatest level, and metadata.version `METADATA_VERSION_LEVEL`.
+    """
+    greatest = {name: high for name, (_, high) in SUPPORTED_FEATURES.items()}
+    chosen = greatest | {METADATA_VERSION: METADATA_VERSION_LEVEL} | dict(levels or {})
     names = [METADATA_VERSION, *sorted(chosen.keys() - {METADATA_VERSION})]
     return [FeatureLevelRecord(name=name, feature_level=chosen[name]) for name in names if chosen[name]]
 

@@ -35,6 +35,7 @@ from pykbroker.protocol.messages.metadata_records import (
     RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
@@ -468,6 +469,10 @@ class MetadataImage:
         self.controllers[record.controller_id] = ControllerRegistration.from_record(record)
         changes.others = True
 
+    def _unregister_controller(self, record: UnregisterControllerRecord, changes: ImageChanges) -> None:
+        self.controllers.pop(record.controller_id, None)
+        changes.others = True
+
     def _feature_level(self, record: FeatureLevelRecord, changes: ImageChanges) -> None:
         if record.feature_level:
             self.features[record.name] = record.feature_level
@@ -534,6 +539,7 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     BrokerRegistrationChangeRecord: MetadataImage._change_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     RegisterControllerRecord: MetadataImage._register_controller,
+    UnregisterControllerRecord: MetadataImage._unregister_controller,
     AccessControlEntryRecord: MetadataImage._acl,
     RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
     FeatureLevelRecord: MetadataImage._feature_level,

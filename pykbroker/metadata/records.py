@@ -1,7 +1,7 @@
 """The frame of a record of the metadata log: Kafka's `MetadataRecordSerde`.
 
 Frame version 1, the record's API key and its version, each an unsigned varint; then the body. Versions are those that
-a cluster of metadata.version 30 (4.3-IV0) writes.
+a cluster of metadata.version 30 (4.3-IV0) writes, and of the later ones up to 33 (4.4-IV2).
 """
 
 from __future__ import annotations

@@ -112,6 +112,9 @@ def offer_of(personality: Personality, everything_at: Iterable[str] = ()) -> Off
         for name, (_, high) in SUPPORTED_FEATURES.items()
         if name != METADATA_VERSION
     }
+    if METADATA_VERSION in features:
+        low, high = features[METADATA_VERSION]
+        levels[METADATA_VERSION] = min(max(personality.finalized_features.get(METADATA_VERSION, low), low), high)
     return Offer(dict(personality.versions), features, levels, frozenset(everything_at))
 
 

@@ -11,6 +11,8 @@ MAX_LONG = 2**63 - 1
 
 # As many bytes as the default of `max.message.bytes`: one megabyte and the overhead of a batch.
 _DEFAULT_MAX_MESSAGE_BYTES = 1024 * 1024 + 12
+_LARGEST_RECORD_BYTES = 2**31 - 9
+"""The default of `max.decompressed.message.bytes`: no limit."""
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -41,6 +43,7 @@ class LogConfig:
     flush_ms: int = MAX_LONG
     index_interval_bytes: int = 4096
     max_compaction_lag_ms: int = MAX_LONG
+    max_decompressed_message_bytes: int = _LARGEST_RECORD_BYTES
     max_message_bytes: int = _DEFAULT_MAX_MESSAGE_BYTES
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
     message_timestamp_before_max_ms: int = MAX_LONG

@@ -44,6 +44,7 @@ from pykbroker.protocol.records.compression import (
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import NO_TIMESTAMP
 from pykbroker.protocol.records.record_parts import timestamp_deltas
+from pykbroker.protocol.records.record_sizes import first_larger_record
 from pykbroker.protocol.records.varints import IndexedBytes
 
 from ..files.disk import Buffer
@@ -285,6 +286,8 @@ def _walk_steps(
     budget: CheckBudget,
 ) -> CheckSteps:
     checked = yield from walk
+    if codec is not _UNCOMPRESSED and size > config.max_decompressed_message_bytes:
+        yield from _check_sizes(data, size, config, budget)
     if checked.null_keys:
         raise _null_keys(checked)
     batch = _stamped(header, checked, config, now_ms)
@@ -295,6 +298,16 @@ def _walk_steps(
         return batch
     compressed = yield from _compress(target, data, size, config, budget)
     return batch._replace(attributes=batch.attributes & ~COMPRESSION_MASK | target, payload=compressed)
+
+
+def _check_sizes(data: IndexedBytes, size: int, config: LogConfig, budget: CheckBudget) -> Steps[None]:
+    """Check that no record of a compressed batch is too large on its own (`max.decompressed.message.bytes`)."""
+    large = yield from first_larger_record(data, size, config.max_decompressed_message_bytes, budget)
+    if large is not None:
+        raise _invalid(
+            f"record {large.number} has {large.size_bytes} bytes, more than the topic's max.decompressed.message.bytes "
+            f"of {config.max_decompressed_message_bytes}"
+        )
 
 
 def _stamped(header: RecordBatchHeader, checked: CheckedRecords, config: LogConfig, now_ms: int) -> CheckedBatch:

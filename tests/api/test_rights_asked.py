@@ -34,6 +34,7 @@ from pykbroker.config.authorizer import AuthorizerConfig
 from pykbroker.long_work import LongWork
 from pykbroker.protocol.api_keys import ApiKey, api_name
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
+from pykbroker.protocol.messages.brokers import UnregisterControllerRequest
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
@@ -78,12 +79,15 @@ STREAMS_GROUP = "streams-of-the-matrix"
 STREAMS_DESCRIPTION = Question(
     "a streams group that there is", lambda _: StreamsGroupDescribeRequest(group_ids=[STREAMS_GROUP])
 )
+CONTROLLER = Question("a controller that is gone", lambda _: UnregisterControllerRequest(controller_id=99))
+"""Unknown to Kafka 4.3.1, which is the referee of the other questions."""
 QUESTIONS = {
-    "controller": CATALOGUES["controllers"].questions,
+    "controller": [CONTROLLER, *CATALOGUES["controllers"].questions],
     "broker": [
         TRANSACTION,
         STREAMS,
         STREAMS_DESCRIPTION,
+        CONTROLLER,
         *(each for name in CATALOGUES if name != "controllers" for each in CATALOGUES[name].questions),
     ],
 }

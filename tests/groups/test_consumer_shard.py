@@ -108,7 +108,7 @@ def test_offsets_of_subscribed_topics_stay_and_others_go_by_their_age() -> None:
 
 
 def test_transactions_commit_what_their_member_has_had_since() -> None:
-    """Whichever epoch it says, if it had the partition then already; all errors are of generations here."""
+    """Whichever epoch it says, if it had the partition then already; errors before v6 are of generations."""
     talk = Talk()
     first = talk.join("a").member_epoch
     talk.join("b")
@@ -119,17 +119,17 @@ def test_transactions_commit_what_their_member_has_had_since() -> None:
     (gained,) = talk.group.members["b"].assigned.values()
     kept_index, gained_index = min(kept), min(gained)
 
-    def code(member_id: str, epoch: int, index: int, topic: str = "events") -> int:
+    def code(member_id: str, epoch: int, index: int, topic: str = "events", version: int = 5) -> int:
         partition = TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1)
         request = TxnOffsetCommitRequest(
             group_id=GROUP,
             transactional_id="t",
             producer_id=1,
             member_id=member_id,
-            generation_id=epoch,
+            generation_id_or_member_epoch=epoch,
             topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
         )
-        (answered,) = talk.ask(request, 3).topics
+        (answered,) = talk.ask(request, version).topics
         return int(answered.partitions[0].error_code)
 
     assert code("a", first + 1, gained_index) == ErrorCode.NONE, "in its own epoch it is not asked what for"
@@ -138,7 +138,10 @@ def test_transactions_commit_what_their_member_has_had_since() -> None:
     assert code("a", first, 0, topic="not-there") == ErrorCode.ILLEGAL_GENERATION
     assert code("a", first + 2, kept_index) == ErrorCode.ILLEGAL_GENERATION
     assert code("b", first, gained_index) == ErrorCode.ILLEGAL_GENERATION
-    assert code("c", first, 0) == ErrorCode.UNKNOWN_MEMBER_ID
+    for epoch, index in ((first, gained_index), (first + 2, kept_index)):
+        assert code("a", epoch, index, version=6) == ErrorCode.STALE_MEMBER_EPOCH, "v6 has epochs of members (KIP-1319)"
+    assert code("a", first, kept_index, version=6) == ErrorCode.NONE
+    assert code("c", first, 0) == code("c", first, 0, version=6) == ErrorCode.UNKNOWN_MEMBER_ID
     assert code("", -1, 0) == ErrorCode.NONE, "a producer of the time before KIP-447"
 
 

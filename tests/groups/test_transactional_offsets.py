@@ -53,7 +53,7 @@ def txn_commit(
         group_id=group,
         producer_id=producer_id,
         producer_epoch=3,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=instance,
         topics=[
@@ -325,3 +325,19 @@ def test_a_shard_that_reads_the_records_back_has_the_same_offsets(ending: bool |
     assert list(loaded.offsets.committed.of_group(GROUP)) == list(talk.shard.offsets.committed.of_group(GROUP))
     assert pending_in(loaded) == pending_in(talk.shard)
     assert list(loaded.groups) == list(talk.shard.groups)
+
+
+@pytest.mark.parametrize(("version", "code"), [(5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_a_member_of_no_group_is_told_since_v6_that_there_is_none(version: int, code: ErrorCode) -> None:
+    talk = Conversation()
+    assert error_of(talk.ask("commit", txn_commit({0: 5}, generation=1, member_id="m"), version)) is code
+
+
+def test_the_id_of_a_topic_is_stored_and_answered() -> None:
+    talk = Conversation()
+    request = txn_commit({0: 5})
+    request.topics[0].topic_id = b"i" * 16
+    (answered,) = talk.ask("commit", request, 6).topics
+    assert (answered.name, answered.topic_id) == ("t", b"i" * 16)
+    (record,) = talk.records[-1:]
+    assert record.value.topic_id == b"i" * 16

@@ -21,7 +21,11 @@ from pykbroker.protocol.messages.acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from pykbroker.protocol.messages.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from pykbroker.protocol.messages.metadata_records import (
+    AccessControlEntryRecord,
+    FeatureLevelRecord,
+    RemoveAccessControlEntryRecord,
+)
 from pykbroker.security.acls.entry import AccessControlEntry
 
 A, B = b"a" * 16, b"b" * 16
@@ -210,3 +214,37 @@ def test_filters_that_find_the_same_entries_again_and_again_fill_no_memory() -> 
     refused = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.", [])
     assert world.delete(*[wanted()] * 30) == [refused] * 30
     assert len(world.names) == 5_000
+
+
+TOO_OLD = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+
+
+def test_ranges_of_addresses_are_taken_from_4_4_iv1_on() -> None:
+    controller = World()
+    assert controller.create(creation(host="10.0.0.0/8"), creation(host="no/range"), creation(host="")) == [
+        (ErrorCode.UNSUPPORTED_VERSION, TOO_OLD),
+        (ErrorCode.UNSUPPORTED_VERSION, TOO_OLD),
+        (0, ""),
+    ]
+    whole(controller.state.replay(FeatureLevelRecord(name="metadata.version", feature_level=32), 1))
+    assert controller.create(
+        creation("one", host="10.0.0.0/8"),
+        creation("two", host="10.1.1.1/8"),
+        creation("three", host="10.0.0.0/33"),
+        creation("four", host=""),
+        creation("five", host="x/8", principal="nobody"),
+        creation("six", host="10.0.0.1"),
+    ) == [
+        (0, ""),
+        (0, ""),
+        (ErrorCode.INVALID_REQUEST, "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]"),
+        (ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty"),
+        (
+            ErrorCode.INVALID_REQUEST,
+            "Could not parse principal from `nobody` "
+            "(no colon is present separating the principal type from the principal name)",
+        ),
+        (0, ""),
+    ]
+    assert controller.names == ["orders", "one", "two", "six"]
+    assert controller.delete(wanted(host_filter="10.0.0.0/8")) == [(0, None, ["one"])], "a filter is a text"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,40 @@ def read_schemas(libs: Path) -> dict[str, MessageShape]:
                     if schema.get("validVersions", "none") != "none":
                         shapes[schema["name"]] = _message(schema)
     return shapes
+
+
+def as_of(shape: MessageShape, newest: int) -> MessageShape:
+    """The message as a release has it that knows no version above `newest`."""
+    return replace(
+        shape,
+        versions=_clipped(shape.versions, newest),
+        flexible=_clipped(shape.flexible, newest),
+        fields=_fields_as_of(shape.fields, newest),
+    )
+
+
+def _fields_as_of(fields: tuple[FieldShape, ...], newest: int) -> tuple[FieldShape, ...]:
+    return tuple(
+        replace(
+            each,
+            versions=_clipped(each.versions, newest),
+            nullable=_clipped(each.nullable, newest),
+            tagged=_clipped(each.tagged, newest),
+            fields=_fields_as_of(each.fields, newest),
+        )
+        for each in fields
+        if _clipped(each.versions, newest) != "none"
+    )
+
+
+def _clipped(versions: str, newest: int) -> str:
+    """The part of a range that ends with `newest`, with both ends named; `none` where nothing is left of it."""
+    if versions == "none":
+        return versions
+    low, dash, high = versions.partition("-")
+    first = int(low.removesuffix("+"))
+    last = min(int(high or first) if dash or not low.endswith("+") else newest, newest)
+    return "none" if first > last else f"{first}-{last}"
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pykbroker.protocol.errors import ApiError, ErrorCode
 
 
 def test_the_codes_are_kafkas_without_a_gap() -> None:
-    assert [int(code) for code in ErrorCode] == list(range(-1, 134))
+    assert [int(code) for code in ErrorCode] == list(range(-1, 137))
 
 
 def test_every_code_describes_itself() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.config import BrokerConfig, ConfigKey, group_keys, node_keys, own_keys, topic_keys
-from pykbroker.config.broker_keys import DYNAMIC_ALONE
+from pykbroker.config.broker_keys import DYNAMIC_ALONE, OF_KAFKA_4_4
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
@@ -44,7 +44,6 @@ TEXTS_OF_THE_AUTHORIZER: Final = {
     "super.users": "Principals that may do everything, with semicolons between them. A key of the authorizer, and not "
     "allowed without one.",
 }
-_OF_KAFKA_44: Final = ("sasl.oauthbearer.allow.unverified.audience", "sasl.oauthbearer.allow.unverified.issuer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class Entry:
         if self.synonyms:
             yield f"- {self._synonyms()}"
         if self._is_undocumented:
-            yield f"- {'of Kafka 4.4' if self.name in _OF_KAFKA_44 else 'of Kafka, which does not document it'}"
+            yield f"- {'of Kafka 4.4' if self.name in OF_KAFKA_4_4 else 'of Kafka, which does not document it'}"
         differences = [*filter(None, [self.remark]), *self._of_kafka()]
         if differences:
             yield f"- **Here**: {' '.join(differences)}"

@@ -68,7 +68,7 @@ SECTIONS: Final = (
     Section(
         "Logs and retention",
         "Directories, segments, and how long records are kept. Most are defaults of a topic's keys.",
-        r"log\..*|message\.max\.bytes|compression\..*|num\.recovery.*|cordoned\..*|delete\.records.*",
+        r"log\..*|(message\.max|max\.decompressed\.message)\.bytes|compression\..*|num\.recovery.*|cordoned\..*|delete\.records.*",
     ),
     Section(
         "Replication",
@@ -76,7 +76,7 @@ SECTIONS: Final = (
         r"replica\..*|num\.replica.*|(leader|follower)\.replication.*|replication\..*|alter\.log\.dirs.*",
     ),
     Section("Fetches", "What consumers are answered.", r"fetch\..*|max\.incremental.*"),
-    Section("Groups and offsets", "Consumer groups of both protocols.", r"group\..*|offset.*"),
+    Section("Groups and offsets", "Consumer groups of both protocols.", r"group\..*|offset.*|errors\..*"),
     Section(
         "Transactions and producers", "Idempotence, transactions.", r"transaction.*|producer\..*|add\.partitions.*"
     ),

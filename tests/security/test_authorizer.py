@@ -1,6 +1,7 @@
 """The authorizer's rules, one by one, and against a model that looks at every entry."""
 
 from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
 
 import pytest
 from hypothesis import given
@@ -141,14 +142,23 @@ ENTRIES = st.builds(
     st.text("ab*", min_size=1, max_size=3),
     st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
     PRINCIPALS,
-    st.sampled_from(["*", HOST, "10.0.0.2"]),
+    st.sampled_from(["*", HOST, "10.0.0.2", "10.9.9.9/8", "10.0.0.0/31", "10.0.0.2/31", "::/0", "10.0.0.1/33"]),
     st.sampled_from([each for each in Operation if each > Operation.ANY]),
     st.sampled_from([Permission.ALLOW, Permission.DENY]),
 )
 
 
 def is_for(each: AccessControlEntry, kind: ResourceType, principal: str) -> bool:
-    return each.resource_type == kind and each.principal in (principal, "User:*") and each.host in ("*", HOST)
+    return each.resource_type == kind and each.principal in (principal, "User:*") and is_at(each.host)
+
+
+def is_at(host: str) -> bool:
+    if host in ("*", HOST):
+        return True
+    try:
+        return ip_address(HOST) in ip_network(host, strict=False)
+    except ValueError:
+        return False
 
 
 def covers(each: AccessControlEntry, name: str) -> bool:

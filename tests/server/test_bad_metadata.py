@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from pykbroker.long_work import whole
-from pykbroker.metadata.features import METADATA_VERSION_LEVEL
+from pykbroker.metadata.features import NEWEST_METADATA_VERSION
 from pykbroker.metadata.image import METADATA_VERSION
 from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord, PartitionChangeRecord
 from pykbroker.protocol.schema import Message
@@ -23,7 +23,7 @@ from pykbroker.storage.segments.log_config import LogConfig
 from tests.server.test_controller_driver import DIRECTORY, Quorum, open_quorum, simulated_disk
 
 OF_NO_TOPIC = PartitionChangeRecord(topic_id=b"g" * 16, partition_id=0, leader=1)
-OF_THE_FUTURE = FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL + 1)
+OF_THE_FUTURE = FeatureLevelRecord(name=METADATA_VERSION, feature_level=NEWEST_METADATA_VERSION + 1)
 
 
 def run(scenario: Callable[[Quorum], Awaitable[None]]) -> BaseException:
@@ -64,7 +64,7 @@ def test_a_record_about_no_topic_ends_a_running_node_with_the_name_of_its_log() 
 @pytest.mark.parametrize(
     ("record", "line"),
     [
-        (OF_THE_FUTURE, "the cluster has metadata.version 31; this broker can use 30"),
+        (OF_THE_FUTURE, "the cluster has metadata.version 34; this broker can use 30 to 33"),
         (
             FeatureLevelRecord(name="group.version", feature_level=7),
             "the cluster has group.version 7; this broker can use 0 to 1",

@@ -21,6 +21,7 @@ from pykbroker.protocol.records.batch import (
 from pykbroker.protocol.records.compression import Compression, compress
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import encode_record
+from pykbroker.protocol.records.record_sizes import first_larger_record
 from pykbroker.protocol.records.varints import encode_zigzag
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import LogConfig
@@ -476,3 +477,55 @@ def test_the_time_of_the_append_counts_where_a_check_has_taken_its_time() -> Non
     log.append_as_leader(data, 0, NOW_MS + 700, checked=checked)
     [found] = iter_batches(log.read(0, 1 << 20).read())
     assert found.header.max_timestamp == NOW_MS + 700
+
+
+def refusal(data: bytes, topic: LogConfig) -> ApiError:
+    with pytest.raises(ApiError) as raised:
+        check_client_batch(data, topic, NOW_MS)
+    return raised.value
+
+
+@pytest.mark.parametrize("codec", [each for each in Compression if each is not Compression.NONE])
+def test_a_record_of_a_compressed_batch_may_be_as_large_as_the_topic_says(codec: Compression) -> None:
+    """Kafka 4.4 counts a record without the varint before it: 7 bytes here beside the value, and not the batch."""
+    topic = config(max_decompressed_message_bytes=100)
+    for size, is_taken in ((93, True), (94, False)):
+        records = [Record(None, b"x", (), NOW_MS), *(Record(None, b"v" * size, (), NOW_MS) for _ in range(20))]
+        data = encode_batch(records, compression=codec)
+        if is_taken:
+            assert check_client_batch(data, topic, NOW_MS).is_unchanged
+        else:
+            error = refusal(data, topic)
+            assert error.code is ErrorCode.INVALID_RECORD
+            assert "record 1 has 101 bytes, more than the topic's max.decompressed.message.bytes of 100" in str(error)
+        assert check_client_batch(encode_batch(records), topic, NOW_MS).is_unchanged, "none is compressed"
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=300), st.integers(0, 3)), min_size=1, max_size=30),
+    st.integers(1, 400),
+)
+def test_the_first_larger_record_is_the_one_at_fault(values: list[tuple[bytes, int]], limit: int) -> None:
+    records = [Record(None, value, (("h", b""),) * headers, NOW_MS) for value, headers in values]
+    sizes = [len(encode_record(each, index, 0)) for index, each in enumerate(records)]
+    without_prefix = [size - (1 if size <= 64 else 2) for size in sizes]
+    at_fault = next((index for index, size in enumerate(without_prefix) if size > limit), None)
+    data = encode_batch(records, compression=Compression.ZSTD)
+    topic = config(max_decompressed_message_bytes=limit)
+    if at_fault is None:
+        assert check_client_batch(data, topic, NOW_MS).is_unchanged
+    else:
+        assert f"record {at_fault} has {without_prefix[at_fault]} bytes" in str(refusal(data, topic))
+
+
+def test_the_sizes_of_many_records_are_looked_at_in_turns() -> None:
+    records = [Record(None, None, (), NOW_MS)] * 100_000
+    budget = CheckBudget(2000)
+    walk = first_larger_record(b"".join(encode_record(each, 0, 0) for each in records), 700_000, 6, budget)
+    turns = 1
+    for _ in walk:
+        turns += 1
+        budget.left = 2000
+    assert turns == 50
+    data = encode_batch(records, compression=Compression.ZSTD)
+    assert check_client_batch(data, config(max_decompressed_message_bytes=100), NOW_MS).is_unchanged

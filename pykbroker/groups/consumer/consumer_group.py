@@ -212,13 +212,13 @@ class ConsumerGroup:
         return _stale_epoch(member) if member_epoch > member.member_epoch else ErrorCode.NONE
 
     def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
-        """Producers from before KIP-447 do not say for whom they commit; the others know generations only."""
+        """Producers from before KIP-447 do not say for whom they commit."""
         if member_epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
             return ErrorCode.NONE
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.ILLEGAL_GENERATION if member_epoch > member.member_epoch else ErrorCode.NONE
+        return _stale_epoch(member) if member_epoch > member.member_epoch else ErrorCode.NONE
 
     def validate_committed_partitions(
         self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]

@@ -20,6 +20,7 @@ from pykbroker.protocol.messages.group_records import OffsetCommitValue
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -35,6 +36,8 @@ from ..common.topics import TopicsView
 
 DEFAULT_RETENTION_TIME = -1
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+FIRST_TXN_VERSION_OF_CONSUMER_GROUPS = 6
+"""Before that, TxnOffsetCommit knew of no epochs of members, and told all that is wrong with them as a generation's."""
 
 
 OnOffsetCommit: TypeAlias = Callable[[str, str, Step], None]
@@ -72,9 +75,14 @@ class OffsetCommits:
         step.because(request.group_id, f"offsets committed by {request.member_id or context.client_id}")
         return OffsetCommitResponse(topics=topics)
 
-    def commit_in_transaction(self, request: TxnOffsetCommitRequest, step: Step) -> TxnOffsetCommitResponse:
-        """Commit offsets that count when the producer's transaction is committed; the records are the producer's."""
-        error_code = self._validate_in_transaction(request)
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, context: CoordinatorContext, step: Step
+    ) -> TxnOffsetCommitResponse:
+        """Commit offsets that count when the producer's transaction is committed; the records are the producer's.
+
+        Every topic of the request has its name; from v6 on it has its id, too.
+        """
+        error_code = self._validate_in_transaction(request, context.api_version)
         if error_code is not ErrorCode.NONE:
             return refused_txn_commit(request, error_code)
         topics = []
@@ -83,12 +91,12 @@ class OffsetCommits:
             for partition in topic.partitions:
                 error_code = self._validate_partition(partition)
                 if error_code is ErrorCode.NONE:
-                    value = _value(partition, step.timestamp_ms, NO_TIMESTAMP, NO_UUID)
+                    value = _value(partition, step.timestamp_ms, NO_TIMESTAMP, topic.topic_id)
                     step.append(offset_commit_record(request.group_id, topic.name, partition.partition_index, value))
                 partitions.append(
                     TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
                 )
-            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         if step.records:
             step.producer = request.producer_id, request.producer_epoch
         step.because(request.group_id, f"offsets committed in a transaction of {request.transactional_id}")
@@ -117,26 +125,34 @@ class OffsetCommits:
         )
         return group.validate_committed_partitions(member_id, epoch, partitions)
 
-    def _validate_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """The error of the whole request, which has no topic ids: those by which members' partitions are known come
-        from the metadata."""
+    def _validate_in_transaction(self, request: TxnOffsetCommitRequest, api_version: int) -> ErrorCode:
+        """The error of the whole request. Before v6 it has no topic ids: those by which members' partitions are known
+        come from the metadata."""
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        member_id, epoch = request.member_id, request.generation_id
+        member_id, epoch = request.member_id, request.generation_id_or_member_epoch
         group = self._groups.get(request.group_id)
+        knows_epochs = api_version >= FIRST_TXN_VERSION_OF_CONSUMER_GROUPS
         if group is None:
-            return ErrorCode.NONE if epoch < 0 else ErrorCode.ILLEGAL_GENERATION
+            if epoch < 0:
+                return ErrorCode.NONE
+            return ErrorCode.GROUP_ID_NOT_FOUND if knows_epochs else ErrorCode.ILLEGAL_GENERATION
         error_code = group.validate_txn_offset_commit(member_id, request.group_instance_id, epoch)
+        if error_code is ErrorCode.STALE_MEMBER_EPOCH and not knows_epochs:
+            return ErrorCode.ILLEGAL_GENERATION
         if error_code is not ErrorCode.NONE:
             return error_code
         partitions = (
-            (self._topics.topic_id(topic.name) or NO_UUID, partition.partition_index)
+            (self._id_of(topic), partition.partition_index)
             for topic in request.topics
             for partition in topic.partitions
             if self._validate_partition(partition) is ErrorCode.NONE
         )
-        is_fenced = group.validate_committed_partitions(member_id, epoch, partitions) is not ErrorCode.NONE
-        return ErrorCode.ILLEGAL_GENERATION if is_fenced else ErrorCode.NONE
+        error_code = group.validate_committed_partitions(member_id, epoch, partitions)
+        return error_code if knows_epochs or error_code is ErrorCode.NONE else ErrorCode.ILLEGAL_GENERATION
+
+    def _id_of(self, topic: TxnOffsetCommitRequestTopic) -> bytes:
+        return topic.topic_id if topic.topic_id != NO_UUID else self._topics.topic_id(topic.name) or NO_UUID
 
     def _validate_partition(
         self, partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
@@ -170,6 +186,7 @@ def refused_txn_commit(request: TxnOffsetCommitRequest, error_code: ErrorCode) -
         topics=[
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
                     for partition in topic.partitions

@@ -2,7 +2,7 @@
 
 1. A super user may do everything.
 2. Of the entries whose pattern the resource falls under, and which are for the principal (or everybody), its host (or
-   every host) and the operation, a denial wins over all others.
+   a range of addresses that has it, or every host) and the operation, a denial wins over all others.
 3. Without a denial, one that allows it is enough.
 4. Where the resource falls under no pattern at all, `allow.everyone.if.no.acl.found` decides.
 5. Everything else is denied.

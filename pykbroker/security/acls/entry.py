@@ -12,8 +12,8 @@ from .resources import WILDCARD, PatternType, ResourceType
 class AccessControlEntry(NamedTuple):
     """An entry allows or denies a principal an operation on the resources of a pattern.
 
-    principal: "User:name". host: an address as text, or `*`. The numbers are those of the enumerations; what a log
-    holds may be a number that this software does not know, which matches nothing.
+    principal: "User:name". host: an address or a range of them as text, or `*`. The numbers are those of the
+    enumerations; what a log holds may be a number that this software does not know, which matches nothing.
     """
 
     resource_type: int

@@ -14,7 +14,7 @@ import trio
 
 from pykbroker.client.errors import code_of
 from pykbroker.config import BrokerConfig
-from pykbroker.metadata.features import METADATA_VERSION_LEVEL
+from pykbroker.metadata.features import METADATA_VERSION_LEVEL, NEWEST_METADATA_VERSION
 from pykbroker.metadata.image import BROKER_RESOURCE, METADATA_VERSION, ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
@@ -53,7 +53,7 @@ _REASONS: Final = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "the controllers are those of a cluster with another cluster.id",
     ErrorCode.UNSUPPORTED_VERSION: (
         "the cluster has a feature at a level that this broker does not know; "
-        f"{METADATA_VERSION} has to be {METADATA_VERSION_LEVEL}"
+        f"{METADATA_VERSION} has to be from {METADATA_VERSION_LEVEL} to {NEWEST_METADATA_VERSION}"
     ),
     ErrorCode.INVALID_REGISTRATION: "another broker has one of its log directories, or it has none",
     ErrorCode.REQUEST_TIMED_OUT: "no controller answers",
