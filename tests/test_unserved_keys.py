@@ -14,16 +14,20 @@ from pykbroker.config.group_bounds import BOUNDS, KINDS, keys_of
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
-from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects, unserved
+from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
+from pykbroker.server.node.dynamic_settings import WATCHED
 from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
 DECLARATIONS = {ROOT / "pykbroker" / "config" / f"{name}_keys.py" for name in ("broker", "topic", "group", "unserved")}
 OTHERS = tuple(
     ROOT / "pykbroker" / name
-    for name in ("cli", "sim", "client/from_properties.py", "config/texts", "client/replication_throttles.py")
+    for name in (
+        *("cli", "sim", "client/from_properties.py", "client/replication_throttles.py"),
+        *("config/texts", "config/dynamic_rules.py"),
+    )
 )
-"""They give keys to brokers, or read those of clients, or explain keys, and read none of a node's."""
+"""They give keys to brokers, or read those of clients, or explain or check keys, and act on none of a node's."""
 
 OF_KAFKA = [line.split() for line in Path(__file__).with_name("kafka_4_3_config_keys.txt").read_text().splitlines()[1:]]
 
@@ -134,12 +138,13 @@ ACTED_ON_AT_RUN_TIME = {
     "hosts": {"max.connections.per.ip.overrides"},
     "replicas": {"cordoned.log.dirs", "follower.replication.throttled.rate", "leader.replication.throttled.rate"},
     "groups": {f"group.{kind}.assignment.interval.ms" for kind in KINDS},
+    "dynamic settings": {*WATCHED, "num.recovery.threads.per.data.dir"},
     "transactions": {"transaction.partition.verification.enable"},
 }
 """Keys of a broker that are no defaults of topics and neither of TLS nor SASL, by the part that looks at the image."""
 
 
-def test_a_change_at_run_time_is_acted_on_or_said_to_be_in_vain() -> None:
+def test_a_change_at_run_time_is_acted_on_by_a_part_of_the_node() -> None:
     of_topics = {name for names in BROKER_SYNONYMS.values() for name in names}
     changed = {
         name
@@ -147,9 +152,7 @@ def test_a_change_at_run_time_is_acted_on_or_said_to_be_in_vain() -> None:
         if key.update in ("broker", "cluster") and not name.startswith(("ssl.", "sasl."))
     }
     served = {name for name in changed if not is_without_effect(name) and not protects(name)}
-    in_vain = {name for name in served if is_of_the_file_alone(name)}
-    assert served - of_topics - in_vain == set().union(*ACTED_ON_AT_RUN_TIME.values())
-    assert in_vain
+    assert served - of_topics == set().union(*ACTED_ON_AT_RUN_TIME.values())
 
 
 @pytest.mark.parametrize("name", topic_keys())
