@@ -164,7 +164,7 @@ def test_each_key_of_a_topic_is_read_or_of_what_is_not_offered(name: str) -> Non
 def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() -> None:
     given = {
         "listeners": "SASL_SSL://:9092",
-        "create.topic.policy.class.name": "org.example.Policy",
+        "client.quota.callback.class": "org.example.Quotas",
         "listener.name.sasl_ssl.plain.sasl.server.callback.handler.class": "secret",
         "principal.builder.class": "org.example.Builder",
     }
@@ -179,8 +179,6 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("create.topic.policy.class.name", "org.example.Policy"),
-        ("alter.config.policy.class.name", "org.example.Policy"),
         ("client.quota.callback.class", "org.example.Quotas"),
         ("principal.builder.class", "org.example.Builder"),
         ("sasl.server.callback.handler.class", "org.example.Handler"),

@@ -15,10 +15,8 @@ from .listener_keys import begins_with_family, is_of_a_listener, is_sasl_at_run_
 from .own_keys import own_keys
 
 _PROTECTING = {
-    "alter.config.policy.class.name",
     "client.quota.callback.class",
     "config.providers",  # values may be names of secrets that nobody looks up
-    "create.topic.policy.class.name",
     "principal.builder.class",
     "security.providers",
 }

@@ -246,7 +246,7 @@ class ReplicaFetchers:
         self._broker_epoch: Callable[[], int] = lambda: -1
 
     def __len__(self) -> int:
-        """How many fetchers there are, of all leaders."""
+        """Return the number of fetchers, of all leaders."""
         return len(self._fetchers)
 
     async def use_fetchers_per_leader(self, count: int) -> None:
