@@ -136,6 +136,27 @@ REFUSED: Final[tuple[tuple[str, Change], ...]] = (
     ("group", ("streams.num.standby.replicas", SET, "-1")),
     ("group", ("streams.assignment.interval.ms", SET, "x")),
     ("group", ("streams.initial.rebalance.delay.ms", SET, "-1")),
+    *(
+        (where, (key, SET, value))
+        for where in ("broker", "all brokers")
+        for key, value in (
+            ("num.io.threads", "17"),
+            ("num.io.threads", "3"),
+            ("num.io.threads", "0"),
+            ("num.replica.fetchers", "3"),
+            ("num.recovery.threads.per.data.dir", "5"),
+            ("background.threads", "4"),
+            ("background.threads", "21"),
+            ("log.cleaner.threads", "3"),
+            ("producer.id.expiration.ms", "0"),
+            ("log.cleaner.backoff.ms", "-1"),
+            ("log.cleaner.dedupe.buffer.size", "x"),
+            ("remote.log.reader.threads", "21"),
+            ("remote.log.manager.copier.thread.pool.size", "4"),
+            ("num.network.threads", "7"),
+        )
+    ),
+    ("broker", ("listener.name.plaintext.num.network.threads", SET, "7")),
 )
 
 
@@ -190,7 +211,7 @@ def test_every_entry_before_and_after_alterations(fresh_broker: FreshBroker, ans
     answers.all_same({f"{where}, after": each for where, each in found.items()})
 
 
-def test_values_that_a_group_may_not_have_are_refused_in_the_same_words(broker: Broker, answers: TestAnswers) -> None:
+def test_values_that_are_not_allowed_are_refused_in_the_same_words(broker: Broker, answers: TestAnswers) -> None:
     for where, change in REFUSED:
         key, _, value = change
-        answers.same(f"{key}={value}", altered(broker, where, change))
+        answers.same(f"{where}: {key}={value}", altered(broker, where, change))

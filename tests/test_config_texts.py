@@ -6,9 +6,9 @@ import pytest
 
 from pykbroker.config import broker_keys, group_keys, node_keys, topic_keys
 from pykbroker.config.client_metrics_keys import client_metrics_keys
-from pykbroker.config.texts import OF_THE_FILE_ALONE, Kind, _texts, text_of
+from pykbroker.config.texts import Kind, _texts, text_of
 from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
-from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects
+from pykbroker.config.unserved_keys import is_without_effect, protects
 
 KEYS: dict[Kind, set[str]] = {
     "topic": {*topic_keys(), *INTERNAL_TOPIC_KEYS},
@@ -38,13 +38,6 @@ def test_a_key_that_changes_nothing_says_so() -> None:
     assert not set(silent) & _texts("broker").keys(), "a text of a key that has no effect would not be true"
     assert "no effect" in (text_of("num.io.threads") or "")
     assert "does not serve" in (text_of("principal.builder.class") or "")
-
-
-def test_a_key_that_the_file_alone_sets_says_so() -> None:
-    named = [name for name in broker_keys() if is_of_the_file_alone(name)]
-    assert len(named) > 5
-    assert all((text_of(name) or "").endswith(OF_THE_FILE_ALONE) for name in named)
-    assert {broker_keys()[name].update for name in named} == {"cluster"}
 
 
 def test_a_key_of_one_listener_means_what_it_means_for_all() -> None:

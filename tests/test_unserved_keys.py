@@ -15,16 +15,20 @@ from pykbroker.config.group_bounds import BOUNDS, KINDS, keys_of
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS_OF_4_4
-from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects, unserved
+from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
+from pykbroker.server.node.dynamic_settings import WATCHED
 from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
 DECLARATIONS = {ROOT / "pykbroker" / "config" / f"{name}_keys.py" for name in ("broker", "topic", "group", "unserved")}
 OTHERS = tuple(
     ROOT / "pykbroker" / name
-    for name in ("cli", "sim", "client/from_properties.py", "config/texts", "client/replication_throttles.py")
+    for name in (
+        *("cli", "sim", "client/from_properties.py", "client/replication_throttles.py"),
+        *("config/texts", "config/dynamic_rules.py"),
+    )
 )
-"""They give keys to brokers, or read those of clients, or explain keys, and read none of a node's."""
+"""They give keys to brokers, or read those of clients, or explain or check keys, and act on none of a node's."""
 
 OF_KAFKA = [line.split() for line in Path(__file__).with_name("kafka_4_3_config_keys.txt").read_text().splitlines()[1:]]
 
@@ -160,12 +164,13 @@ ACTED_ON_AT_RUN_TIME = {
         "replica.alter.log.dirs.io.max.bytes.per.second",
     },
     "groups": {f"group.{kind}.assignment.interval.ms" for kind in KINDS},
+    "dynamic settings": {*WATCHED, "num.recovery.threads.per.data.dir"},
     "transactions": {"transaction.partition.verification.enable"},
 }
 """Keys of a broker that are no defaults of topics and neither of TLS nor SASL, by the part that looks at the image."""
 
 
-def test_a_change_at_run_time_is_acted_on_or_said_to_be_in_vain() -> None:
+def test_a_change_at_run_time_is_acted_on_by_a_part_of_the_node() -> None:
     of_topics = {name for names in BROKER_SYNONYMS.values() for name in names}
     changed = {
         name
@@ -173,9 +178,7 @@ def test_a_change_at_run_time_is_acted_on_or_said_to_be_in_vain() -> None:
         if key.update in ("broker", "cluster") and not name.startswith(("ssl.", "sasl."))
     }
     served = {name for name in changed if not is_without_effect(name) and not protects(name)}
-    in_vain = {name for name in served if is_of_the_file_alone(name)}
-    assert served - of_topics - in_vain == set().union(*ACTED_ON_AT_RUN_TIME.values())
-    assert in_vain
+    assert served - of_topics == set().union(*ACTED_ON_AT_RUN_TIME.values())
 
 
 @pytest.mark.parametrize("name", topic_keys())
@@ -187,7 +190,7 @@ def test_each_key_of_a_topic_is_read_or_of_what_is_not_offered(name: str) -> Non
 def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() -> None:
     given = {
         "listeners": "SASL_SSL://:9092",
-        "create.topic.policy.class.name": "org.example.Policy",
+        "client.quota.callback.class": "org.example.Quotas",
         "listener.name.sasl_ssl.plain.sasl.server.callback.handler.class": "secret",
         "principal.builder.class": "org.example.Builder",
     }
@@ -202,8 +205,6 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("create.topic.policy.class.name", "org.example.Policy"),
-        ("alter.config.policy.class.name", "org.example.Policy"),
         ("client.quota.callback.class", "org.example.Quotas"),
         ("principal.builder.class", "org.example.Builder"),
         ("sasl.server.callback.handler.class", "org.example.Handler"),

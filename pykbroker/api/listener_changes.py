@@ -1,14 +1,17 @@
-"""Changes of a listener's stores and log-ins are tried before they are forwarded, by the broker whose they are.
+"""Changes of a broker's settings are tried before they are forwarded, by the broker whose they are: numbers of threads,
+a listener's stores and log-ins.
 
-Kafka's `DynamicBrokerConfig.validate` does the same for stores, which are files of this broker, so that the controller
+Kafka's `DynamicBrokerConfig.validate` does the same, of stores, which are files of this broker, so that the controller
 cannot read them. Kafka stores any JAAS line and makes no use of it; here it takes effect at once, and so it is checked.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Final, TypeAlias, TypeVar
 
-from pykbroker.config import ConfigurationError, broker_keys, is_of_a_listener
+from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, is_of_a_listener, key_of_listener
+from pykbroker.config.dynamic_rules import Number, check_thread_counts
 from pykbroker.metadata.configs import changed_keys
 from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -21,6 +24,9 @@ from pykbroker.security.tls.refusals import kafka_text
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import ClusterNode
 
+_INVALID: Final = "Invalid value org.apache.kafka.common.config.ConfigException: "
+_OF_DYNAMIC: Final = " for configuration Invalid dynamic configuration"
+
 _Resource: TypeAlias = AlterConfigsRequestAlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource
 _ResourceT = TypeVar(
     "_ResourceT", AlterConfigsRequestAlterConfigsResource, IncrementalAlterConfigsRequestAlterConfigsResource
@@ -32,24 +38,66 @@ async def refused_of_listeners(
 ) -> list[AlterConfigsResourceResponse]:
     """Take the resources out of `resources` with which this broker could not go on, and return their rows.
 
-    At most one is this broker's: those that are named twice have been taken out.
+    At most one is this broker's, and one of all brokers: those that are named twice have been taken out.
     """
     node = context.node
-    if context.listener.kind != "broker" or (node.tls is None and node.sasl is None):
+    if context.listener.kind != "broker":
         return []
-    for resource in resources:
-        if resource.resource_type != BROKER_RESOURCE or resource.resource_name != str(node.node_id):
+    rows = []
+    for resource in resources.copy():
+        name = resource.resource_name
+        if resource.resource_type != BROKER_RESOURCE or name not in ("", str(node.node_id)):
             continue
         try:
             changes = _changes(node, resource)
         except ApiError:
-            break  # the controller says the same
-        reason = await _refusal(node, changes)
+            continue  # the controller says the same
+        reason = _refused_numbers(node, name, changes)
+        if reason is None and name:
+            reason = await _refusal(node, changes)
         if reason is not None:
             resources.remove(resource)
-            return [_row(resource, reason)]
-        break
-    return []
+            rows.append(_row(resource, reason))
+    return rows
+
+
+def _refused_numbers(node: ClusterNode, name: str, changes: Mapping[str, str | None]) -> str | None:
+    """Return why the broker would not go on with so many threads; None where it would."""
+    configs = node.image.configs
+    of_all, own = (dict(configs.get((BROKER_RESOURCE, each), {})) for each in ("", str(node.node_id)))
+    before = {**of_all, **own}
+    target = own if name else of_all
+    target.update({key: text for key, text in changes.items() if text is not None})
+    for key in [key for key, text in changes.items() if text is None]:
+        target.pop(key, None)
+    config = node.config
+    listeners = [each.name for each in config.listeners.client]
+    try:
+        check_thread_counts(_numbers(config, before), _numbers(config, {**of_all, **own}), listeners)
+    except ConfigurationError as error:
+        return f"{_INVALID}{error}{_OF_DYNAMIC}"
+    return None
+
+
+def _numbers(config: BrokerConfig, dynamic: Mapping[str, str]) -> Number:
+    """The numbers in force where these texts are set at run time. One that is none counts as the file has it."""
+
+    def number(name: str) -> int:
+        if not is_of_a_listener(name):
+            return _number(config.text(name, dynamic), config.int(name))
+        text = dynamic.get(name, config.listener_keys.get(name))
+        key = key_of_listener(name)
+        assert key is not None
+        return number(key.name) if text is None else _number(text, config.int(key.name))
+
+    return number
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    try:
+        return int(text or "")
+    except ValueError:
+        return otherwise
 
 
 async def _refusal(node: ClusterNode, changes: dict[str, str | None]) -> str | None:
@@ -58,10 +106,8 @@ async def _refusal(node: ClusterNode, changes: dict[str, str | None]) -> str | N
         try:
             await node.threads.run(node.tls.check_changes, node.image, changes)
         except ConfigurationError as error:
-            return (
-                "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config update of "
-                f"SSLFactory failed: {kafka_text(error)} for configuration Invalid dynamic configuration"
-            )
+            problem = f"Validation of dynamic config update of SSLFactory failed: {kafka_text(error)}"
+            return f"{_INVALID}{problem}{_OF_DYNAMIC}"
     if node.sasl is None:
         return None
     from pykbroker.server.node.node_sasl import changes_sasl

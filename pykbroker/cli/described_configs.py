@@ -13,7 +13,7 @@ import click
 
 from pykbroker.client.configs import ResourceType
 from pykbroker.config.given_settings import origin_in
-from pykbroker.config.texts import OF_THE_FILE_ALONE, WITHOUT_EFFECT
+from pykbroker.config.texts import WITHOUT_EFFECT
 from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 
@@ -21,7 +21,6 @@ from .config_entries import source_name
 from .config_options import EntityType
 from .output import Column, print_table, stdout_is_terminal
 
-_AT_RUN_TIME: Final = (ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
 Rows = Sequence[DescribeConfigsResourceResult]
 
 
@@ -84,8 +83,7 @@ def _remark(row: DescribeConfigsResourceResult) -> str:
         return ""
     if row.config_type == 0 and row.is_sensitive:
         return "unknown"
-    is_vain_change = OF_THE_FILE_ALONE in row.documentation and row.config_source in _AT_RUN_TIME
-    return "no effect" if is_vain_change or row.documentation.startswith(WITHOUT_EFFECT) else ""
+    return "no effect" if row.documentation.startswith(WITHOUT_EFFECT) else ""
 
 
 def _value(value: str | None) -> str:

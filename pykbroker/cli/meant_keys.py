@@ -44,15 +44,10 @@ def warn_of_unknown(names: Iterable[str], kind: Kind) -> None:
 
 def warn_of_vain_changes(names: Iterable[str]) -> None:
     """Warn of keys of a broker that were set at run time, where nothing in pykbroker acts on that."""
-    from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect
+    from pykbroker.config.unserved_keys import is_without_effect
 
-    given = list(names)
-    for about, says in (
-        (is_of_the_file_alone, "a change at run time has no effect in pykbroker; set it in the properties file"),
-        (is_without_effect, "has no effect in pykbroker"),
-    ):
-        for name in [each for each in given if about(each)][:_MOST_TOLD]:
-            warn(f"{name}: {says}")
+    for name in [each for each in names if is_without_effect(each)][:_MOST_TOLD]:
+        warn(f"{name}: has no effect in pykbroker")
 
 
 def _told(names: Iterable[str], kind: Kind) -> list[str]:

@@ -15,10 +15,8 @@ from .listener_keys import begins_with_family, is_of_a_listener, is_sasl_at_run_
 from .own_keys import own_keys
 
 _PROTECTING = {
-    "alter.config.policy.class.name",
     "client.quota.callback.class",
     "config.providers",  # values may be names of secrets that nobody looks up
-    "create.topic.policy.class.name",
     "principal.builder.class",
     "security.providers",
 }
@@ -111,18 +109,6 @@ _FAMILIES_WITHOUT_EFFECT = (
     "unstable.",
 )
 
-_OF_THE_FILE_ALONE = {
-    "log.cleaner.backoff.ms",
-    "log.cleaner.dedupe.buffer.size",
-    "log.cleaner.io.buffer.load.factor",
-    "log.cleaner.io.max.bytes.per.second",
-    "log.cleaner.threads",
-    "num.recovery.threads.per.data.dir",
-    "num.replica.fetchers",
-    "producer.id.expiration.ms",
-}
-"""Kafka changes these at run time. Here such a change is kept and described, and nothing acts on it."""
-
 
 def protects(name: str, *, at_run_time: bool = False) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
@@ -150,11 +136,6 @@ def _protects(name: str, at_run_time: bool) -> bool:
 def is_without_effect(name: str) -> bool:
     """Tell whether a key is known, guards nothing, and is read by nobody."""
     return name in _WITHOUT_EFFECT or (name.startswith(_FAMILIES_WITHOUT_EFFECT) and name not in own_keys())
-
-
-def is_of_the_file_alone(name: str) -> bool:
-    """Tell whether a key may be changed at run time, and what the properties file says of it goes on to count."""
-    return name in _OF_THE_FILE_ALONE
 
 
 def check_served(given: Mapping[str, str], *, at_run_time: bool = False) -> None:

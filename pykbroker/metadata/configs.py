@@ -7,7 +7,7 @@ Resources are topics, groups, subscriptions of client metrics, one broker, and "
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pykbroker.config import (
     ConfigKey,
@@ -43,6 +43,11 @@ from .controller_state import ControllerState
 from .image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from .topic_names import invalid_reason
 
+if TYPE_CHECKING:  # most controllers have no policies
+    from pykbroker.policies import AlterConfigRequest
+
+    from .policy_check import PolicyCheck
+
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
@@ -58,9 +63,13 @@ _LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
 def incremental_alter_configs(
-    state: ControllerState, request: IncrementalAlterConfigsRequest
+    state: ControllerState,
+    request: IncrementalAlterConfigsRequest,
+    policies: PolicyCheck | None = None,
+    *,
+    tells_deletions: bool = True,
 ) -> LongWork[tuple[list[Message], IncrementalAlterConfigsResponse]]:
-    """A resource changes as a whole or not at all."""
+    """A resource changes as a whole or not at all. tells_deletions: policies are told what is deleted."""
     times = yield from counted((resource.resource_type, resource.resource_name) for resource in request.resources)
     records: list[Message] = []
     responses = []
@@ -72,6 +81,8 @@ def incremental_alter_configs(
             check_named_once(times[resource.resource_type, resource.resource_name])
             altered = _alter(state, resource)
             min_isr.check(state, altered)
+            if policies is not None:
+                policies.check(_as_policies_see_it(altered, resource, tells_deletions=tells_deletions))
             records += altered
         except ApiError as error:
             row.error_code, row.error_message = error.code, error.message
@@ -79,6 +90,20 @@ def incremental_alter_configs(
         yield _steps(resource)
     records = [] if request.validate_only else min_isr.with_cleared_elr(state, records)
     return records, IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _as_policies_see_it(
+    altered: Sequence[ConfigRecord],
+    resource: IncrementalAlterConfigsRequestAlterConfigsResource,
+    *,
+    tells_deletions: bool,
+) -> AlterConfigRequest:
+    from pykbroker.policies import AlterConfigRequest
+
+    from .policy_check import RESOURCE_TYPES
+
+    configs = {each.name: each.value for each in altered if tells_deletions or each.value is not None}
+    return AlterConfigRequest(RESOURCE_TYPES[resource.resource_type], resource.resource_name, configs)
 
 
 def _steps(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> int:

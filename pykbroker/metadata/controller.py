@@ -193,7 +193,9 @@ class Controller:
         match request:
             case CreateTopicsRequest():
                 names = _listed(topic.name for topic in request.topics)
-                return *(yield from topics.create_topics(state, request, error, changes)), f"CreateTopics {names}"
+                return *(
+                    yield from topics.create_topics(state, request, error, changes, context.policies)
+                ), f"CreateTopics {names}"
             case DeleteTopicsRequest():
                 names = _listed(chain(request.topic_names, map(_shown, request.topics)))
                 return *(yield from topics.delete_topics(state, request, changes)), f"DeleteTopics {names}"
@@ -203,10 +205,12 @@ class Controller:
             case IncrementalAlterConfigsRequest():
                 names = _listed(resource.resource_name or "of all brokers" for resource in request.resources)
                 cause = f"IncrementalAlterConfigs {names}"
-                return *(yield from configs.incremental_alter_configs(state, request)), cause
+                return *(yield from configs.incremental_alter_configs(state, request, context.policies)), cause
             case AlterConfigsRequest():
                 names = _listed(resource.resource_name or "of all brokers" for resource in request.resources)
-                return *(yield from legacy_configs.alter_configs(state, request)), f"AlterConfigs {names}"
+                return *(
+                    yield from legacy_configs.alter_configs(state, request, context.policies)
+                ), f"AlterConfigs {names}"
             case CreateAclsRequest():
                 cause = f"CreateAcls, {len(request.creations)} of them"
                 return *(yield from access_control.create_acls(state, request)), cause

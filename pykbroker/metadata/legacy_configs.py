@@ -5,6 +5,8 @@ The same rules as for single keys hold (`configs`): a replacement is all of them
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykbroker.long_work import LongWork
 from pykbroker.protocol.messages.configs import (
     AlterConfigsRequest,
@@ -19,16 +21,19 @@ from pykbroker.protocol.schema import Message
 from .configs import DELETE, SET, STEPS_PER_RESOURCE, incremental_alter_configs
 from .controller_state import ControllerState
 
+if TYPE_CHECKING:
+    from .policy_check import PolicyCheck
+
 
 def alter_configs(
-    state: ControllerState, request: AlterConfigsRequest
+    state: ControllerState, request: AlterConfigsRequest, policies: PolicyCheck | None = None
 ) -> LongWork[tuple[list[Message], AlterConfigsResponse]]:
     resources = []
     for each in request.resources:
         resources.append(_as_changes(state, each))
         yield STEPS_PER_RESOURCE
     changes = IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only)
-    records, response = yield from incremental_alter_configs(state, changes)
+    records, response = yield from incremental_alter_configs(state, changes, policies, tells_deletions=False)
     return records, AlterConfigsResponse(responses=response.responses)
 
 

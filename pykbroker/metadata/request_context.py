@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.quotas.controller_mutations import ControllerMutationQuota
+
+if TYPE_CHECKING:  # most controllers have no policies
+    from .policy_check import PolicyCheck
 
 PartitionChanges: TypeAlias = Callable[[int], None]
 """Counts the partitions of a topic that is to be changed. Raises ApiError where a quota does not let it be."""
@@ -21,13 +24,14 @@ def unlimited(partitions: int) -> None:
 class ControllerRequestContext:
     """The context of one request. mutations: the quota of its client, if there is any. unknown_hosts: names of hosts in
     it that have no address. principal: who asks for a delegation token, empty for other requests. wall_ms: when, by the
-    clock on the wall.
+    clock on the wall. policies: what they say of it; None where there are none.
     """
 
     mutations: ControllerMutationQuota | None = None
     unknown_hosts: frozenset[str] = frozenset()
     principal: str = ""
     wall_ms: int = 0
+    policies: PolicyCheck | None = None
 
     def partition_changes(self, now_ms: int) -> PartitionChanges:
         """The counter of one step of the controller."""

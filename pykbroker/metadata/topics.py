@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pykbroker.config import ConfigurationError, check_topic_configs
 from pykbroker.long_work import LongWork, counted, portions
@@ -48,6 +48,11 @@ from .request_context import PartitionChanges, unlimited
 from .request_pieces import MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from .topic_names import CLUSTER_METADATA_TOPIC, NameCollisions, invalid_reason
 
+if TYPE_CHECKING:  # most controllers have no policies
+    from pykbroker.policies import CreateTopicRequest
+
+    from .policy_check import PolicyCheck
+
 _DEFAULT = -1
 _STEPS_PER_TOPIC: Final = 100
 _STEPS_PER_ERROR: Final = 2
@@ -62,6 +67,7 @@ def create_topics(
     request: CreateTopicsRequest,
     error_of_the_whole: ApiError | None = None,
     changes: PartitionChanges = unlimited,
+    policies: PolicyCheck | None = None,
 ) -> LongWork[tuple[list[Message], CreateTopicsResponse]]:
     times = yield from counted(topic.name for topic in request.topics)
     records: list[Message] = []
@@ -78,7 +84,7 @@ def create_topics(
             yield _STEPS_PER_ERROR
             continue
         try:
-            created, result = yield from _create_topic(state, layers, collisions, topic, changes)
+            created, result = yield from _create_topic(state, layers, collisions, topic, changes, policies)
             records += created
         except ApiError as error:
             result = _not_created(topic.name, error)
@@ -102,10 +108,13 @@ def _create_topic(
     collisions: NameCollisions,
     topic: CreatableTopic,
     changes: PartitionChanges,
+    policies: PolicyCheck | None,
 ) -> LongWork[tuple[list[Message], CreatableTopicResult]]:
     _check_new_name(state, collisions, topic.name)
     configs = _check_configs(layers, topic)
     replicas = yield from (_assigned(state, topic) if topic.assignments else _placed(state, topic))
+    if policies is not None:
+        policies.check(_as_policies_see_it(topic, configs, replicas))
     changes(len(replicas))
     topic_id = _new_topic_id(state)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -132,6 +141,16 @@ def _create_topic(
         ],
     )
     return records, result
+
+
+def _as_policies_see_it(
+    topic: CreatableTopic, configs: dict[str, str], replicas: Sequence[Sequence[int]]
+) -> CreateTopicRequest:
+    from pykbroker.policies import CreateTopicRequest
+
+    if topic.assignments:
+        return CreateTopicRequest(topic.name, None, None, dict(enumerate(replicas)), configs)
+    return CreateTopicRequest(topic.name, len(replicas), len(replicas[0]), None, configs)
 
 
 def _check_new_name(state: ControllerState, collisions: NameCollisions, name: str) -> None:

@@ -24,6 +24,8 @@ from . import api_names
 from .kept_settings import to_text
 from .personality import BadPersonality, Personality, Setting
 
+_OF_ITS_CLUSTER: Final = {"alter.config.policy.class.name", "create.topic.policy.class.name"}
+"""Classes that stand beside the brokers of that cluster, and not here."""
 _NEWER_NAMES: Final = {
     "log.message.timestamp.difference.max.ms": (
         "log.message.timestamp.before.max.ms",
@@ -34,7 +36,7 @@ _NEWER_NAMES: Final = {
 _OF_QUORUMS: Final = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
 _ASSIGNORS: Final = "group.consumer.assignors"
 _PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
-_SERVED_PROTOCOLS: Final = ("classic", "consumer", "streams")
+_SERVED_PROTOCOLS: Final = ("classic", "consumer", "streams", "share")
 _CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -84,7 +86,8 @@ def _synonyms(topic: Mapping[str, Setting], of_brokers: Mapping[str, Setting]) -
 
 
 def _is_served(name: str) -> bool:
-    return name in broker_keys() and not is_without_effect(name) and not protects(name)
+    is_taken = name in broker_keys() and name not in _OF_ITS_CLUSTER
+    return is_taken and not is_without_effect(name) and not protects(name)
 
 
 def _served_part(name: str, text: str) -> str:

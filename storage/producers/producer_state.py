@@ -28,7 +28,7 @@ class ProducerStateManager:
     def __init__(self, disk: Disk, directory: str, *, expiration_ms: int) -> None:
         self._disk = disk
         self._directory = directory
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
         self._producers: dict[int, ProducerEntry] = {}
         self._open_transactions: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
@@ -45,7 +45,7 @@ class ProducerStateManager:
 
     def another(self) -> "ProducerStateManager":
         """Return another state of the same log, with nothing in it."""
-        return ProducerStateManager(self._disk, self._directory, expiration_ms=self._expiration_ms)
+        return ProducerStateManager(self._disk, self._directory, expiration_ms=self.expiration_ms)
 
     def take_over(self, other: "ProducerStateManager") -> None:
         """Take over another state, whose log has the same records and is out of use from now on."""
@@ -287,7 +287,7 @@ class ProducerStateManager:
         return self._is_over(entry.last_timestamp, now_ms)
 
     def _is_over(self, since_ms: int, now_ms: int) -> bool:
-        return now_ms - since_ms >= self._expiration_ms
+        return now_ms - since_ms >= self.expiration_ms
 
     # Snapshots
 

@@ -98,7 +98,7 @@ def test_partitions_without_meta_properties_are_left_alone(properties: Path, tmp
         (["--feature", "metadata.version"], "NAME=LEVEL"),
         (["--release-version", "3.9"], "3.9"),
         (["--override", "num.partitions=none"], "num.partitions"),
-        (["--override", "create.topic.policy.class.name=x"], "create.topic.policy.class.name"),
+        (["--override", "principal.builder.class=x"], "principal.builder.class"),
         (["--feature", "kraft.version=2"], "kraft.version"),
         (["--feature", "kraft.version=1"], "dynamic voters"),
         (["--no-initial-controllers", "--feature", "kraft.version=0"], "kraft.version"),

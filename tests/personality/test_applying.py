@@ -86,9 +86,7 @@ def test_protocols_and_assignors_are_those_that_are_served() -> None:
     assert properties_of(personality(broker={"group.coordinator.rebalance.protocols": "classic,consumer"})) == {
         "group.coordinator.rebalance.protocols": "classic,consumer"
     }
-    assert settings_left_out(personality(broker={"group.coordinator.rebalance.protocols": "classic,share"})) == [
-        "group.coordinator.rebalance.protocols"
-    ]
+    assert settings_left_out(shipped("4.4")) == []
 
 
 def test_a_file_wins_and_so_does_another_key_for_the_same() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, get_args
 
 from pykbroker.config.texts import Kind
-from pykbroker.config.unserved_keys import is_of_the_file_alone
 
 from .entries import Entry, entries_of
 from .sections import by_section
@@ -83,8 +82,6 @@ def index_page() -> str:
     lines += _OTHER_PAGES.splitlines()
     lines += _section("Defaults that are not Kafka's", _DEFAULTS, _defaults(of_brokers))
     lines += _section("Keys that end the start", _ENDING, _links(each for each in of_brokers if each.ends_the_start))
-    vain = [each for each in of_brokers if is_of_the_file_alone(each.name)]
-    lines += _section("Keys that the properties file alone sets", _VAIN, _links(vain))
     silent = [each for each in of_brokers if each.is_without_effect]
     lines += _section("Keys without effect", _WITHOUT_EFFECT, _links(silent))
     every = [each for found in entries.values() for each in found]
@@ -150,8 +147,6 @@ its own](development.md)."""
 _ENDING: Final = """
 Kafka guards something by these keys, and pykbroker does not serve them. Where one is set to a value that would
 protect, the start ends with a line that names it, since the broker would be open where it is meant to be closed."""
-_VAIN: Final = """
-Kafka acts on a change of these at run time. Here a change is kept and described, and nothing acts on it."""
 _WITHOUT_EFFECT: Final = """
 These may be set, and change nothing: what they are about is not there, or works in another way. A start says which of
 them it was given."""

@@ -12,7 +12,7 @@ from pykbroker.config.broker_keys import DYNAMIC_ALONE, OF_KAFKA_4_4
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
-from pykbroker.config.unserved_keys import is_of_the_file_alone, is_without_effect, protects
+from pykbroker.config.unserved_keys import is_without_effect, protects
 from pykbroker.container.names import variable_of
 from pykbroker.metadata.configs import SSL_STORES
 
@@ -22,7 +22,6 @@ from .words import (
     CHANGES,
     OF_A_STORE,
     OF_OTHER_TLS,
-    OF_THE_FILE,
     REFUSED_AT_RUN_TIME,
     anchor,
     code,
@@ -89,8 +88,6 @@ class Entry:
             return "changes at run time"
         if self.key.read_only:
             return CHANGES[self.key.update]
-        if is_of_the_file_alone(self.name):
-            return OF_THE_FILE
         if self.name.startswith("ssl."):
             return OF_A_STORE if self.name.startswith(SSL_STORES) else OF_OTHER_TLS
         return REFUSED_AT_RUN_TIME if self._is_refused_at_run_time else CHANGES[self.key.update]

@@ -108,9 +108,7 @@ def test_an_entry_says_when_a_key_counts_and_what_differs() -> None:
     assert "- **Here**: Kafka has no default." in entry("node.id").lines()
     assert "- of Kafka, which does not document it" in entry("unclean.leader.election.interval.ms").lines()
     assert "for one listener" in entry("ssl.keystore.location").changes
-    assert entry("num.replica.fetchers").changes.startswith(
-        "counts from the next start on, as the properties file has it"
-    )
+    assert entry("num.replica.fetchers").changes.startswith("changes at run time")
     assert "a change at run time is refused" in entry("sasl.mechanism.inter.broker.protocol").changes
     (synonyms,) = [line for line in entry("retention.ms", "topic").lines() if "broker.md" in line]
     assert "(broker.md#logretentionms), " in synonyms

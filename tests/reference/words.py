@@ -21,7 +21,6 @@ OF_A_STORE: Final = "changes at run time, of one broker and for one listener (`l
 OF_OTHER_TLS: Final = (
     "may be set at run time for one listener (`listener.name.NAME.…`), and counts from the next start on"
 )
-OF_THE_FILE: Final = "counts from the next start on, as the properties file has it; Kafka acts on a change at run time"
 REFUSED_AT_RUN_TIME: Final = "read-only: counts from the next start on; a change at run time is refused"
 
 

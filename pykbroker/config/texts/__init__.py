@@ -10,22 +10,19 @@ from functools import cache
 from typing import Literal
 
 from ..listener_keys import is_of_a_listener, key_of_listener
-from ..unserved_keys import is_of_the_file_alone, is_without_effect, protects
+from ..unserved_keys import is_without_effect, protects
 
 Kind = Literal["topic", "broker", "group", "client-metrics"]
 
 WITHOUT_EFFECT = "Kafka acts on this key; in pykbroker it has no effect."
-OF_THE_FILE_ALONE = "A change at run time has no effect in pykbroker; the properties file counts."
 _NOT_SERVED = "Kafka guards something by this key; pykbroker does not serve it, and does not start where it is set."
 
 
 def text_of(name: str, kind: Kind = "broker") -> str | None:
     """Return what a key means; None of a key that nobody knows. kind: of what the key is."""
     known = _texts(kind).get(name)
-    if kind != "broker":
+    if kind != "broker" or known is not None:
         return known
-    if known is not None:
-        return f"{known} {OF_THE_FILE_ALONE}" if is_of_the_file_alone(name) else known
     if is_of_a_listener(name):
         key = key_of_listener(name)
         text = None if key is None else text_of(key.name)

@@ -6,6 +6,7 @@ from typing import Final
 
 NODES: Final = {
     "advertised.listeners": "The addresses that clients are told to connect to; those of listeners where not given.",
+    "alter.config.policy.class.name": "A Python class that says how configurations may be altered, as module:Class.",
     "auto.leader.rebalance.enable": "Whether leadership goes back to preferred replicas by itself.",
     "broker.heartbeat.interval.ms": "How often a broker tells the controller that it is alive.",
     "broker.id": "The older name of node.id; where both are given they must be the same.",
@@ -29,6 +30,7 @@ NODES: Final = {
     "controller.quota.window.num": "How many windows measure a client's changes of the metadata.",
     "controller.quota.window.size.seconds": "How long such a window is.",
     "cordoned.log.dirs": "Log directories that get no new partitions; * stands for all of them.",
+    "create.topic.policy.class.name": "A Python class that says which topics may be created, as module:Class.",
     "early.start.listeners": "Listeners that serve before the ACLs are loaded; those of controllers where not given.",
     "initial.broker.registration.timeout.ms": "How long a broker tries to register before it gives up.",
     "inter.broker.listener.name": "The listener that brokers use among themselves.",

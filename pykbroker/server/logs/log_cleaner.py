@@ -11,6 +11,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
@@ -45,6 +46,28 @@ LastStableOffset = Callable[[TopicPartition, Log], int | None]
 NewWorkplace = Callable[[], Workplace]
 
 
+@dataclass(frozen=True, slots=True)
+class CleanerSettings:
+    """The settings of a node's log cleaner. memory_bytes: for the offsets of keys, of all threads together."""
+
+    threads: int
+    memory_bytes: int
+    load_factor: float
+    backoff_ms: int
+    bytes_per_second: float
+
+    @staticmethod
+    def of(config: BrokerConfig) -> CleanerSettings:
+        """Return the settings that a broker's configuration gives; no threads where `log.cleaner.enable` is false."""
+        return CleanerSettings(
+            threads=config.int("log.cleaner.threads") if config.bool("log.cleaner.enable") else 0,
+            memory_bytes=config.int("log.cleaner.dedupe.buffer.size"),
+            load_factor=config.float("log.cleaner.io.buffer.load.factor"),
+            backoff_ms=config.int("log.cleaner.backoff.ms"),
+            bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second"),
+        )
+
+
 class LogCleaner:
     """The log cleaner works on all hosted logs of a node that are compacted.
 
@@ -74,13 +97,12 @@ class LogCleaner:
         self._on_damage = on_damage
         self._new_workplace = new_workplace
         self._reckon = reckon
-        self._threads_count = config.int("log.cleaner.threads") if config.bool("log.cleaner.enable") else 0
-        self._backoff_s = max(config.int("log.cleaner.backoff.ms"), 1) / 1000
-        self._config = CleanerConfig(
-            memory_bytes=config.int("log.cleaner.dedupe.buffer.size") // max(self._threads_count, 1),
-            load_factor=config.float("log.cleaner.io.buffer.load.factor"),
-        )
-        self._throttle = Throttle(config.float("log.cleaner.io.max.bytes.per.second"))
+        self._settings = CleanerSettings.of(config)
+        self.throttle = Throttle(self._settings.bytes_per_second)
+        self._working: set[int] = set()
+        """Numbers of the tasks that clean, from 0 on."""
+        self._reconfigured = Signal()
+        self._nursery: trio.Nursery | None = None
         self._in_progress: set[Log] = set()
         self._ended = Signal()
         self._uncleanable: weakref.WeakSet[Log] = weakref.WeakSet()
@@ -89,29 +111,52 @@ class LogCleaner:
 
     async def run(self) -> None:
         """Clean until the surrounding scope is cancelled. A cleaning that is under way ends soon after that."""
-        async with trio.open_nursery() as nursery:
-            for _ in range(min(self._threads_count, _MOST_THREADS)):
-                nursery.start_soon(self._clean_forever)
+        async with trio.open_nursery() as self._nursery:
+            self._start_missing()
             try:
                 await trio.sleep_forever()
             finally:
                 # Threads cannot be cancelled; they ask for this now and then.
                 self._is_stopping = True
+                self._nursery = None
 
-    async def _clean_forever(self) -> None:
+    def configure(self, settings: CleanerSettings) -> None:
+        """Go on with these settings: the limit of bytes counts at once, the others from each task's next log on."""
+        if settings == self._settings:
+            return
+        self.throttle.configure(settings.bytes_per_second)
+        self._settings = settings
+        self._start_missing()
+        self._reconfigured.set()
+
+    @property
+    def _wanted_tasks(self) -> int:
+        return min(self._settings.threads, _MOST_THREADS)
+
+    def _start_missing(self) -> None:
+        if self._nursery is not None and not self._is_stopping:
+            for number in set(range(self._wanted_tasks)) - self._working:
+                self._working.add(number)
+                self._nursery.start_soon(self._clean_forever, number)
+
+    async def _clean_forever(self, number: int) -> None:
+        """Clean one log after the other until there are to be fewer tasks."""
         workplace = self._new_workplace()
         try:
-            while True:
+            while number < self._wanted_tasks:
+                seen = self._reconfigured.count
                 if not await self.clean_dirtiest(workplace):
                     if workplace.is_open:
                         await self._threads.run(workplace.close)
-                    await trio.sleep(self._backoff_s)
+                    with trio.move_on_after(max(self._settings.backoff_ms, 1) / 1000):
+                        await self._reconfigured.next(seen)
         finally:
+            self._working.discard(number)
             workplace.close()
 
     async def clean_all(self) -> None:
         """Clean until no log is due, and none is being cleaned. Nothing happens where `log.cleaner.enable` is false."""
-        if not self._threads_count:
+        if not self._settings.threads:
             return
         workplace = self._new_workplace()
         try:
@@ -156,10 +201,10 @@ class LogCleaner:
         now_ms = self._clock.now_ms()
         cleaning = Cleaning(
             cleanable,
-            self._config,
+            self.task_config(),
             now_ms=now_ms,
             horizon_ms=self._reckon(now_ms, log.config.delete_retention_ms),
-            progress=_Pace(self._throttle, self._must_stop(log)),
+            progress=_Pace(self.throttle, self._must_stop(log)),
             begin=workplace.begin,
         )
         try:
@@ -197,6 +242,13 @@ class LogCleaner:
             freed_bytes,
         )
         return True
+
+    def task_config(self) -> CleanerConfig:
+        """Each task has its part of the memory."""
+        settings = self._settings
+        return CleanerConfig(
+            memory_bytes=settings.memory_bytes // max(settings.threads, 1), load_factor=settings.load_factor
+        )
 
     async def _clean_groups(self, cleaning: Cleaning, directory: LogDirectory, log: Log) -> int:
         """Return how many bytes smaller the log has become."""

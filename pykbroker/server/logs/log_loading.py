@@ -88,7 +88,7 @@ class LogLoading:
         self._logs = logs
         self._clock = clock
         self._threads = threads
-        self._threads_per_directory = threads_per_directory
+        self.threads_per_directory = threads_per_directory
         self._on_loading = on_loading
         self._is_stopped = False
         self._queues: dict[LogDirectory, deque[LogToOpen]] = {}
@@ -119,7 +119,7 @@ class LogLoading:
             nursery.start_soon(self._stop_when_cancelled)
             async with trio.open_nursery() as workers:
                 for queue in self._queues.values():
-                    for _ in range(min(self._threads_per_directory, len(queue))):
+                    for _ in range(min(self.threads_per_directory, len(queue))):
                         workers.start_soon(self._threads.run, self._work_off, queue)
             nursery.cancel_scope.cancel()
         self._measured = {}  # all are begun

@@ -245,8 +245,10 @@ class LogUpkeep:
                     self._full.written(directory.path)
 
     async def _expire_producers(self) -> None:
-        now_ms = self._time.producers(self._clock.now_ms(), self._logs.producer_id_expiration_ms)
+        expiration_ms = self._logs.producer_id_expiration_ms
+        now_ms = self._time.producers(self._clock.now_ms(), expiration_ms)
         for log in self._logs:
+            log.producers.expiration_ms = expiration_ms
             log.remove_expired_producers(now_ms)
 
     async def _in_thread(self, directory: LogDirectory, step: Callable[[Unpack[Ts]], object], *args: *Ts) -> bool:

@@ -10,6 +10,7 @@ from ..replicas.directory_assignments import DirectoryAssignments
 from ..replicas.node_replication import NodeReplication
 from .broker import Broker
 from .broker_lifecycle import BrokerLifecycle
+from .dynamic_settings import DynamicSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class BrokerRole:
     replication: NodeReplication
     directory_assignments: DirectoryAssignments
     lifecycle: BrokerLifecycle
+    dynamic_settings: DynamicSettings
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until cancelled; started when the broker is unfenced. Raises RegistrationError, StorageError."""
@@ -32,6 +34,7 @@ class BrokerRole:
             submit, epoch = broker.controller_channel.submit, lambda: self.lifecycle.epoch
             nursery.start_soon(self.replication.run, submit, epoch)
             nursery.start_soon(self.directory_assignments.run)
+            nursery.start_soon(self.dynamic_settings.run)
             nursery.start_soon(broker.auto_topic_creation.run)
             await nursery.start(broker.log_moves.run)
             if broker.telemetry is not None:

@@ -212,6 +212,8 @@ class Node:
                     await role.broker.partitions.checkpoint()
                     storage.broker_epoch = role.lifecycle.epoch
             await node.raft.leave()
+            if node.controller is not None:
+                await node.controller.close_policies()
             await node.controller_channel.aclose()
             nursery.cancel_scope.cancel()
 

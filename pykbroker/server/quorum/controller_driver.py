@@ -28,7 +28,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -78,6 +78,11 @@ from .encoded_records import EncodedRecords, encode_records
 from .metadata_publisher import MetadataPublisher
 from .quorum_description import describe_quorum
 from .raft_driver import RaftDriver
+
+if TYPE_CHECKING:  # most controllers have no policies
+    from pykbroker.metadata.policy_check import PolicyCheck
+
+    from .node_policies import NodePolicies
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +141,7 @@ class ControllerDriver:
         mutations: ControllerMutations,
         hosts: HostAddresses,
         max_idle_ms: int = 0,
+        policies: NodePolicies | None = None,
     ) -> None:
         self._raft = raft
         self._metadata = metadata
@@ -145,6 +151,7 @@ class ControllerDriver:
         self._mutations = mutations
         self._hosts = hosts
         self._max_idle_ms = max_idle_ms
+        self._policies = policies
         self._watchers: list[Callable[[], None]] = []
         self._epoch: int | None = None
         """Of raft, while this controller is active."""
@@ -203,12 +210,27 @@ class ControllerDriver:
             assert client is not None, "tokens are for clients"
             context = ControllerRequestContext(principal=client.principal, wall_ms=self._clock.now_ms())
             return await self._submit(request, context, until_applied=until_applied)
+        check = None if self._policies is None else self._policies.check_for(request)
+        if check is not None:
+            await self._ask_policies(request, check)
         mutations = self._mutation_quota(request, client)
+        context = ControllerRequestContext(mutations, policies=check)
         if mutations is None:
-            return await self._submit(request, until_applied=until_applied)
-        response = await self._submit(request, ControllerRequestContext(mutations), until_applied=until_applied)
+            return await self._submit(request, context, until_applied=until_applied)
+        response = await self._submit(request, context, until_applied=until_applied)
         response.throttle_time_ms = mutations.throttle_ms(self._clock.monotonic_ms())
         return response
+
+    async def close_policies(self) -> None:
+        """Close the policies, which have no say any more."""
+        if self._policies is not None:
+            await self._policies.close()
+
+    async def _ask_policies(self, request: Message, check: PolicyCheck) -> None:
+        """Let policies say what they think of a request, which has no effect yet: see `metadata.policy_check`."""
+        assert self._policies is not None
+        await self._submit(request, ControllerRequestContext(policies=check), until_applied=False)
+        await self._policies.judge(check)
 
     async def _unknown_hosts(self, request: AlterClientQuotasRequest) -> frozenset[str]:
         named = await Turn(self._long).through(host_names(request))

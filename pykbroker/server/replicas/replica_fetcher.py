@@ -31,6 +31,7 @@ from pykbroker.storage.files.errors import FileError
 from ..runtime.clock import Clock
 from ..runtime.few_tasks import in_few_tasks
 from ..runtime.signal import Signal
+from ..runtime.turns import portions
 
 if TYPE_CHECKING:
     from pykbroker.replication.follower import Follower
@@ -243,6 +244,22 @@ class ReplicaFetchers:
         self._fetcher_of: dict[Partition, tuple[int, int]] = {}
         self._nursery: trio.Nursery | None = None
         self._broker_epoch: Callable[[], int] = lambda: -1
+
+    def __len__(self) -> int:
+        """Return the number of fetchers, of all leaders."""
+        return len(self._fetchers)
+
+    async def use_fetchers_per_leader(self, count: int) -> None:
+        """Spread the partitions of each leader over another number of fetchers, in turns."""
+        if count == self._fetchers_per_leader:
+            return
+        logger.info("replica fetchers per leader: %d in place of %d", count, self._fetchers_per_leader)
+        self._fetchers_per_leader = count
+        for portion in portions(list(self._fetcher_of)):
+            for partition in portion:
+                if partition in self._fetcher_of:
+                    self.applied(partition)
+            await trio.lowlevel.checkpoint()
 
     def applied(self, partition: Partition) -> None:
         """The partition may have another leader, or another leader epoch."""

@@ -48,6 +48,7 @@ from .storage_failures import StorageFailures, log_damage
 
 logger = logging.getLogger(__name__)
 
+_RECOVERY_THREADS = "num.recovery.threads.per.data.dir"
 _RETRY_READING_S = 0.1
 _STEPS_PER_REMOVAL = 300
 """A directory is renamed."""
@@ -109,7 +110,7 @@ class ReplicaManager:
         self.get_fetched_partition = hosted.get_fetched
         self.traffic = hosted.traffic
         self.logs = logs
-        self._loading = loading
+        self.loading = loading
         self.upkeep = upkeep
         self.cleaner = cleaner
         self._flushes = flushes
@@ -225,12 +226,18 @@ class ReplicaManager:
             await self._remove_all(topic_id)
         if not self._has_image:
             self._unapplied = len(changes.partitions)
-            await self._loading.load(await self._found_logs(image, changes))
+            self.loading.threads_per_directory = self._recovery_threads(image)
+            await self.loading.load(await self._found_logs(image, changes))
             return  # nobody follows yet, and truncates
         if to_create := list(self._new_logs(image, changes)):
-            await self._loading.open_all(to_create)
+            await self.loading.open_all(to_create)
         # Last, and `apply` follows without a pause: a leader's log must not be one that is being truncated.
         await self.truncations.settled(self._concerned(changes))
+
+    def _recovery_threads(self, image: MetadataImage) -> int:
+        """Return how many threads open the logs of each directory; the file's number where the image has none."""
+        text = image.broker_config(self._node_id).get(_RECOVERY_THREADS, "")
+        return int(text) if text.isdecimal() and int(text) else self._config.int(_RECOVERY_THREADS)
 
     def _concerned(self, changes: ImageChanges) -> Iterator[Partition]:
         for topic_id, index in changes.partitions:

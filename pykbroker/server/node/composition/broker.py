@@ -18,6 +18,7 @@ from ..bound_listeners import BoundListener
 from ..broker import Broker, ClusterNode
 from ..broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from ..broker_role import BrokerRole
+from ..dynamic_settings import DynamicSettings
 from ..environment import Environment
 from ..node_storage import NodeStorage
 from ..unserved_settings import UnservedSettings
@@ -48,17 +49,19 @@ def broker_role(
     )
     replicas.failures.on_offline = lifecycle.wake
     replication = node_replication(node.config, replicas, broker.transactions.inter_broker, node.clock)
+    settings = DynamicSettings(node.config, replicas.cleaner, replication.fetchers, replicas.logs)
     unserved = UnservedSettings(node.node_id, has_authorizer=node.authorizer is not None)
     for listener in (
         replicas.apply,
         broker.groups.apply,
         broker.sharing.coordinator.apply,
         lifecycle.apply,
+        settings.apply,
         unserved.apply,
     ):
         node.metadata.subscribe(listener)
     node.metadata.watch(replicas.note_applied)
-    return BrokerRole(broker, replication, assignments, lifecycle)
+    return BrokerRole(broker, replication, assignments, lifecycle, settings)
 
 
 def _broker(

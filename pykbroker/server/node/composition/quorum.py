@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykbroker.config import BrokerConfig
+from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.metadata.controller import Controller
 from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
@@ -22,6 +22,7 @@ from ...quorum.metadata_publisher import MetadataPublisher
 from ...quorum.metadata_remedy import remedy
 from ...quorum.raft_driver import RaftDriver
 from ...quorum.snapshot_generator import SnapshotGenerator
+from ...runtime.startup_error import StartupError
 from ..bound_listeners import BoundListener
 from ..broker import ClusterNode
 from ..client_quotas import QuotasOfImage, controller_quota_windows, quota_windows
@@ -33,6 +34,7 @@ from .raft import raft_driver
 if TYPE_CHECKING:
     from pykbroker.security.sasl.credentials import Credentials
 
+    from ...quorum.node_policies import NodePolicies
     from ..node_sasl import NodeSasl
     from ..node_tls import NodeTls
 
@@ -119,7 +121,20 @@ def _controller_driver(
         mutations=quotas.mutations,
         hosts=HostAddresses(environment.threads),
         max_idle_ms=config.int("metadata.max.idle.interval.ms"),
+        policies=_policies(config),
     )
+
+
+def _policies(config: BrokerConfig) -> NodePolicies | None:
+    """The policies that the properties name. Raises StartupError."""
+    if not any(config.value(key) for key in ("create.topic.policy.class.name", "alter.config.policy.class.name")):
+        return None
+    from ...quorum.node_policies import NodePolicies
+
+    try:
+        return NodePolicies.load(config)
+    except ConfigurationError as error:
+        raise StartupError(str(error)) from error
 
 
 def _controller_channel(
