@@ -28,6 +28,7 @@ from .metadata import controller_id
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 _NOT_KNOWN: Final = -1
+_ENDPOINT_TYPES_SINCE: Final = 1
 _NAMES: Final = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
@@ -44,13 +45,13 @@ async def describe_cluster(
         return DescribeClusterResponse(error_code=denial, error_message=denial.description)
     if request.endpoint_type not in _NAMES:
         reason = f"Unsupported endpoint type {request.endpoint_type}"
-        return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=reason)
+        return _refused(context, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, reason)
     if request.endpoint_type != served:
         reason = (
             f"The request was sent to an endpoint of type {_NAMES[served]}, but we wanted an endpoint of type "
             f"{_NAMES[request.endpoint_type]}"
         )
-        return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=reason)
+        return _refused(context, ErrorCode.MISMATCHED_ENDPOINT_TYPE, reason)
     return DescribeClusterResponse(
         endpoint_type=served,
         cluster_id=context.node.cluster_id,
@@ -60,6 +61,13 @@ async def describe_cluster(
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
+
+
+def _refused(context: RequestContext[ClusterNode], error_code: ErrorCode, reason: str) -> DescribeClusterResponse:
+    """Version 0 knows no types of endpoints, and no errors about them."""
+    if context.header.api_version < _ENDPOINT_TYPES_SINCE:
+        error_code = ErrorCode.INVALID_REQUEST
+    return DescribeClusterResponse(error_code=error_code, error_message=reason)
 
 
 def _active_controller(context: RequestContext[ClusterNode]) -> int:

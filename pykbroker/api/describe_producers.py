@@ -5,6 +5,7 @@ Served is version 0. Any replica answers from what its own log knows of producer
 
 from __future__ import annotations
 
+from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES, EncodedArray
 from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
@@ -42,16 +43,24 @@ async def describe_producers(
     for topic in request.topics:
         answer = TopicResponse(name=topic.name)
         response.topics.append(answer)
-        may_know = is_allowed(context, Operation.READ, ResourceType.TOPIC, topic.name)
+        refusal = _refusal(context, topic.name)
         for index in topic.partition_indexes:
-            answer.partitions.append(await description.of(topic.name, index) if may_know else _denied(index))
+            answer.partitions.append(
+                PartitionResponse(partition_index=index, error_code=refusal, error_message=refusal.description)
+                if refusal is not None
+                else await description.of(topic.name, index)
+            )
             await context.turn.took(_STEPS_OF_PARTITION)
     return response
 
 
-def _denied(index: int) -> PartitionResponse:
-    denial = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return PartitionResponse(partition_index=index, error_code=denial, error_message=denial.description)
+def _refusal(context: RequestContext[Broker], topic: str) -> ErrorCode | None:
+    """Return why nothing of the topic is described. Of a partition that is not here Kafka gives the error alone."""
+    if invalid_reason(topic) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not is_allowed(context, Operation.READ, ResourceType.TOPIC, topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if context.node.image.topic(topic) is None else None
 
 
 class _Description:
@@ -63,7 +72,7 @@ class _Description:
     async def of(self, topic: str, index: int) -> PartitionResponse:
         partition = self._context.node.partitions.get_partition(topic, index)
         if isinstance(partition, ErrorCode):
-            return PartitionResponse(partition_index=index, error_code=partition, error_message=partition.description)
+            return PartitionResponse(partition_index=index, error_code=partition)
         if self._size_bytes > LARGEST_ANSWER_BYTES:
             reason = "the answer would be too large: ask for less at a time"
             error_code = ErrorCode.INVALID_REQUEST

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
@@ -27,6 +29,7 @@ from pykbroker.server.network.handlers import CloseConnection, RequestContext
 from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
+from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.files.steps import Job, Steps
 
@@ -59,25 +62,54 @@ async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequ
     lookup = _Lookup(context, request)
     if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
         await lookup.note_repeated(request)
+    answers: dict[str, ListOffsetsTopicResponse] = {}
     response = ListOffsetsResponse()
     turn = context.turn
     for topic in request.topics:
-        answer = ListOffsetsTopicResponse(name=topic.name)
-        response.topics.append(answer)
+        if lookup.is_denied(topic.name):
+            response.topics.append(await turn.through(_denied(topic)))
+            continue
         for each in topic.partitions:
+            if not lookup.is_first(topic.name, each):
+                continue
             found = lookup.known(topic.name, each)
             if found is None:
                 found = await lookup.find(topic.name, each)
             elif turn.ends_with(_STEPS_OF_PARTITION):
                 await turn.next()
+            answer = answers.get(topic.name)
+            if answer is None:
+                answer = answers[topic.name] = ListOffsetsTopicResponse(name=topic.name)
+                response.topics.append(answer)
             answer.partitions.append(lookup.answer(each, found))
     return response
+
+
+def _denied(topic: ListOffsetsTopic) -> LongWork[ListOffsetsTopicResponse]:
+    """A topic that the client may not describe is answered as it was asked for."""
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    answer = ListOffsetsTopicResponse(name=topic.name)
+    for portion in portions(topic.partitions):
+        answer.partitions += [
+            ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=error) for each in portion
+        ]
+        yield len(portion)
+    return answer
 
 
 class _Lookup:
     """Find offsets as far as this reader may see."""
 
-    __slots__ = ("_context", "_is_restricted", "_isolation", "_leader_only", "_repeated", "_replicas", "_version")
+    __slots__ = (
+        "_answered",
+        "_context",
+        "_is_restricted",
+        "_isolation",
+        "_leader_only",
+        "_repeated",
+        "_replicas",
+        "_version",
+    )
 
     def __init__(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
         self._context = context
@@ -86,13 +118,14 @@ class _Lookup:
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
         self._repeated: set[tuple[str, int]] = set()
+        self._answered: set[tuple[str, int]] = set()
         if request.replica_id != _CONSUMER:
             self._isolation = _LOG_END
         else:
             self._isolation = _TXN_COMMITTED if request.isolation_level == _READ_COMMITTED else _HIGH_WATERMARK
 
     async def note_repeated(self, request: ListOffsetsRequest) -> None:
-        """A partition that is named twice is answered with an error, twice."""
+        """A partition that is named twice is answered with an error."""
         turn = self._context.turn
         named: set[tuple[str, int]] = set()
         for topic in request.topics:
@@ -103,6 +136,19 @@ class _Lookup:
                 named.add(key)
                 if turn.ends_with(1):
                     await turn.next()
+
+    def is_denied(self, topic: str) -> bool:
+        return self._is_restricted and not is_allowed(self._context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+    def is_first(self, topic: str, asked: ListOffsetsPartition) -> bool:
+        """Tell whether the partition has no answer so far: one that is named twice has one (`ReplicaManager`)."""
+        key = topic, asked.partition_index
+        if key not in self._repeated:
+            return True
+        if key in self._answered:
+            return False
+        self._answered.add(key)
+        return True
 
     def answer(self, asked: ListOffsetsPartition, found: ListedOffset) -> ListOffsetsPartitionResponse:
         error = found.error_code
@@ -119,8 +165,6 @@ class _Lookup:
         """Return what can be said at once: the latest or the earliest offset, or an error. None where records tell."""
         if self._repeated and (topic, asked.partition_index) in self._repeated:
             return ListedOffset(ErrorCode.INVALID_REQUEST)
-        if self._is_restricted and not is_allowed(self._context, Operation.DESCRIBE, ResourceType.TOPIC, topic):
-            return ListedOffset(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         timestamp = asked.timestamp
         if timestamp < 0 and self._version < _SPECIAL_TIMESTAMPS_SINCE.get(timestamp, self._version + 1):
             return ListedOffset(ErrorCode.UNSUPPORTED_VERSION)

@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Final
 
+from pykbroker.long_work import LongWork
 from pykbroker.metadata.encoded_topics import EncodedTopics
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.request_pieces import MAX_PARTITIONS
 from pykbroker.metadata.topic_names import invalid_reason, is_internal
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.encoded_structs import EncodedStructs
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -28,10 +29,11 @@ from pykbroker.protocol.messages.metadata import (
 from pykbroker.protocol.schema import NO_UUID
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
-from pykbroker.server.network.handlers import CloseConnection, RequestContext
+from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker, ClusterNode
 from pykbroker.server.node.handlers import handles
+from pykbroker.server.runtime.turns import portions
 
 from .authorization import (
     NOT_ASKED,
@@ -69,7 +71,10 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
     if _wants_all(context, request):
         topics = await description.of_all()
     else:
-        topics = await _named_or_created(context, request, description)
+        try:
+            topics = await _named_or_created(context, request, description)
+        except ApiError as error:
+            return await context.turn.through(_all_refused(request, error.code))
     image = broker.image
     if request.topics and len(image.brokers) == 1:
         _note_question(context, request.topics)
@@ -86,6 +91,18 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
+
+
+def _all_refused(request: MetadataRequest, error_code: ErrorCode) -> LongWork[MetadataResponse]:
+    """Every topic has the error, and nothing is told of the cluster (Kafka's `MetadataRequest.getErrorResponse`)."""
+    refused = MetadataResponse(error_code=error_code)
+    for portion in portions(request.topics or []):
+        refused.topics += [
+            MetadataResponseTopic(error_code=error_code, name=each.name or "", topic_id=each.topic_id)
+            for each in portion
+        ]
+        yield len(portion)
+    return refused
 
 
 def _note_question(context: RequestContext[Broker], topics: Sequence[MetadataRequestTopic]) -> None:
@@ -119,7 +136,7 @@ async def _named_or_created(
     names = await turn.distinct(each.name for each in wanted)
     ids.pop(NO_UUID, None)
     if context.header.api_version < _TOPIC_IDS_SINCE and (ids or None in names):
-        raise CloseConnection("Metadata by topic id needs version 12")
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     if ids:
         return await description.of_ids(ids)  # the names beside them do not count
     named = [name for name in names if name is not None]

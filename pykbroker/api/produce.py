@@ -44,7 +44,7 @@ from pykbroker.storage.segments.validation import MAX_RECORD_ERRORS, budget_of_r
 
 from .current_leader import CurrentLeaders
 from .transaction_requests import check_transactional_id
-from .transactional_produce import TransactionalProduce
+from .transactional_produce import TransactionalProduce, Unverified
 
 _TOPIC_IDS_SINCE = 13
 _ZSTD_SINCE = 7
@@ -166,19 +166,38 @@ def _is_transactional(records: bytes | memoryview) -> bool:
 
 async def _same_error(request: ProduceRequest, error_code: ErrorCode, turn: Turn) -> ProduceResponse:
     response = ProduceResponse()
+    rows = _Rows(response)
     for topic in request.topic_data:
         answers: list[PartitionProduceResponse] = []
         for portion in portions(topic.partition_data):
             answers += [_failed(data.index, error_code) for data in portion]
             await turn.took(len(portion))
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
+        rows.add(topic, answers)
     return response
 
 
-def _failed(index: int, error_code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1, error_message=message)
+class _Rows:
+    """The topics of a response: one that the request names twice has one row, as in Kafka."""
+
+    __slots__ = ("_by_topic", "_response")
+
+    def __init__(self, response: ProduceResponse) -> None:
+        self._response = response
+        self._by_topic: dict[tuple[str, bytes], TopicProduceResponse] = {}
+
+    def add(self, topic: TopicProduceData, answers: list[PartitionProduceResponse]) -> None:
+        key = topic.name, topic.topic_id
+        row = self._by_topic.get(key)
+        if row is not None:
+            row.partition_responses += answers
+            return
+        row = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        self._by_topic[key] = row
+        self._response.responses.append(row)
+
+
+def _failed(index: int, error_code: ErrorCode) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1)
 
 
 class _Appends:
@@ -236,6 +255,7 @@ class _Appends:
 
     async def run(self) -> ProduceResponse:
         response, turn = ProduceResponse(), self._context.turn
+        rows = _Rows(response)
         for topic in self._request.topic_data:
             answers: list[PartitionProduceResponse] = []
             lacks_leader = False
@@ -247,9 +267,7 @@ class _Appends:
                 lacks_leader = lacks_leader or answer.error_code == _NOT_LEADER
                 if turn.ends_with(_STEPS_OF_APPEND):
                     await turn.next()
-            response.responses.append(
-                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-            )
+            rows.add(topic, answers)
             if lacks_leader and self._version >= _CURRENT_LEADER_SINCE:
                 await self._add_current_leaders(response, topic, answers)
         return response
@@ -307,14 +325,22 @@ class _Appends:
         return answer
 
     def _refused(self, partition: Partition, error: ApiError) -> PartitionProduceResponse:
-        """An error with a message is about the records, and the answer says where the log begins."""
+        """Records at fault are told with a reason. Where the log refused them otherwise, the answer has its start.
+
+        As Kafka's `ReplicaManager.appendToLocalLog`. A refusal by the transaction's coordinator has a reason alone.
+        """
         partition.traffic.produce_requests += 1
-        if error.code not in _NOT_FAILED:
+        is_failed = error.code not in _NOT_FAILED
+        if is_failed:
             partition.traffic.failed_produce += 1
-        answer = _failed(partition.index, error.code, error.message)
-        if error.message is not None:
+        answer = _failed(partition.index, error.code)
+        if isinstance(error, Unverified):
+            answer.error_message = error.message
+        elif is_failed:
             answer.log_start_offset = partition.log.log_start_offset
         if isinstance(error, RecordValidationError):
+            answer.error_message = error.message
+            answer.log_start_offset = partition.log.log_start_offset
             named = error.record_errors[: self._record_errors_left]
             self._record_errors_left -= len(named)
             answer.record_errors = [

@@ -34,6 +34,10 @@ _COORDINATOR_IS_NOT_THERE = (
 )
 
 
+class Unverified(ApiError):
+    """The coordinator does not know of the partition in the transaction: the log was not asked."""
+
+
 class TransactionalProduce:
     """The coordinator was asked about these partitions; `verify` makes it."""
 
@@ -92,18 +96,18 @@ class TransactionalProduce:
         partition.log.producers.check_verified_batch(header, verification.guard(partition))
         return header
 
-    def _rejection(self, error_code: ErrorCode) -> ApiError:
+    def _rejection(self, error_code: ErrorCode) -> Unverified:
         """Older clients may not know better than to give up where they could try again; NOT_ENOUGH_REPLICAS they know,
         and ask for no metadata."""
         is_early = error_code is ErrorCode.CONCURRENT_TRANSACTIONS and self._support is not ClientSupport.ADDING
         if is_early or error_code in _COORDINATOR_IS_NOT_THERE:
-            return ApiError(
+            return Unverified(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"the partition could not be verified to be part of the transaction: {error_code.name}",
             )
         if error_code is ErrorCode.INVALID_TXN_STATE:
-            return ApiError(error_code, "the partition was not added to the transaction")
-        return ApiError(error_code)  # without words, as from Kafka
+            return Unverified(error_code, "the partition was not added to the transaction")
+        return Unverified(error_code)  # without words, as from Kafka
 
 
 def _support(version: int) -> ClientSupport:

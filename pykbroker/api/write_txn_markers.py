@@ -35,9 +35,10 @@ async def write_txn_markers(
     context: RequestContext[Broker], request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     writing = _Writing(context)
-    response = WriteTxnMarkersResponse(markers=[await writing.write(each) for each in request.markers])
+    for each in request.markers:
+        await writing.write(each)
     await writing.wait_until_replicated(context.node.config.int("request.timeout.ms"))
-    return response
+    return WriteTxnMarkersResponse(markers=writing.results())
 
 
 class _Writing:
@@ -45,8 +46,22 @@ class _Writing:
         self._appends = context.node.transactions.marker_appends
         self._asked = 0
         self._unreplicated: list[tuple[AppendedMarker, WritableTxnMarkerPartitionResult]] = []
+        self._written: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
 
-    async def write(self, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
+    def results(self) -> list[WritableTxnMarkerResult]:
+        """Return one result for each producer, topic and partition that had a marker, as Kafka's response has them."""
+        return [
+            WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(name=name, partitions=list(partitions.values()))
+                    for name, partitions in topics.items()
+                ],
+            )
+            for producer_id, topics in self._written.items()
+        ]
+
+    async def write(self, asked: WritableTxnMarker) -> None:
         marker = Marker(
             producer_id=asked.producer_id,
             producer_epoch=asked.producer_epoch,
@@ -54,16 +69,11 @@ class _Writing:
             is_commit=asked.transaction_result,
             transaction_version=asked.transaction_version,
         )
-        return WritableTxnMarkerResult(
-            producer_id=asked.producer_id,
-            topics=[
-                WritableTxnMarkerTopicResult(
-                    name=topic.name,
-                    partitions=[await self._append(topic.name, each, marker) for each in topic.partition_indexes],
-                )
-                for topic in asked.topics
-            ],
-        )
+        for topic in asked.topics:
+            for index in topic.partition_indexes:
+                result = await self._append(topic.name, index, marker)
+                of_producer = self._written.setdefault(asked.producer_id, {})
+                of_producer.setdefault(topic.name, {})[index] = result
 
     async def _append(self, topic: str, index: int, marker: Marker) -> WritableTxnMarkerPartitionResult:
         self._asked += 1

@@ -50,7 +50,8 @@ def update_features(
         if name != KRAFT_VERSION and feature_level(state.image, name) != level
     ]
     records = [*min_isr.when_enabled(state, records), *records]
-    results = [UpdatableFeatureResult(feature=name, error_message=None) for name in levels]
+    text = ErrorCode.NONE.name  # Kafka's name of no error stands where the text of one would
+    results = [UpdatableFeatureResult(feature=name, error_message=text) for name in levels]
     return [] if request.validate_only else records, UpdateFeaturesResponse(error_message=None, results=results)
 
 

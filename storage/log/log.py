@@ -19,7 +19,6 @@ from pykbroker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     TIMESTAMP_TYPE_MASK,
     RecordBatch,
-    TimestampType,
     encode_batch_prefix,
 )
 from pykbroker.protocol.records.checking import CheckBudget
@@ -74,8 +73,8 @@ class AppendOrigin(Enum):
 class AppendResult(NamedTuple):
     """The offsets that an append was given, and the size of its batch.
 
-    log_append_time_ms: -1 unless the topic uses it. is_duplicate: an idempotent producer has sent the batch before, and
-    the offsets are those of then.
+    log_append_time_ms: -1 unless the topic uses it; of a duplicate the largest timestamp of its batch.
+    is_duplicate: an idempotent producer has sent the batch before, and the offsets are those of then.
     """
 
     first_offset: int
@@ -303,11 +302,11 @@ class Log(LogState):
         return AppendResult(base_offset, last_offset, append_time_ms, self.log_start_offset, size)
 
     def _answer_duplicate(self, duplicate: BatchMetadata, size: int) -> AppendResult:
-        is_append_time = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+        """The append time is the largest timestamp of the batch, whatever the topic uses, as in Kafka."""
         return AppendResult(
             duplicate.first_offset,
             duplicate.last_offset,
-            duplicate.timestamp if is_append_time else -1,
+            duplicate.timestamp,
             self.log_start_offset,
             size,
             is_duplicate=True,

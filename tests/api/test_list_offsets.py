@@ -97,9 +97,24 @@ def test_errors_of_list_offsets(filled: ApiNode, topic: str, index: int, error: 
     assert ask(filled, (topic, index, -1), ("apples", 0, -1)) == [(error, -1, -1, -1), (NONE, -1, 4, 0)]
 
 
-def test_a_partition_named_twice_is_an_invalid_request_there(filled: ApiNode) -> None:
+def test_a_partition_named_twice_is_an_invalid_request_once_as_in_kafka(filled: ApiNode) -> None:
     found = ask(filled, ("apples", 0, -1), ("apples", 1, -1), ("apples", 0, -2))
-    assert [each[0] for each in found] == [ErrorCode.INVALID_REQUEST, NONE, ErrorCode.INVALID_REQUEST]
+    assert [each[0] for each in found] == [ErrorCode.INVALID_REQUEST, NONE]
+
+
+def test_topics_have_one_row_each_and_none_without_partitions(filled: ApiNode) -> None:
+    def topic(*partitions: int) -> ListOffsetsTopic:
+        return ListOffsetsTopic(
+            name="apples", partitions=[ListOffsetsPartition(partition_index=each, timestamp=-1) for each in partitions]
+        )
+
+    async def run(topics: list[ListOffsetsTopic]) -> ListOffsetsResponse:
+        response: ListOffsetsResponse = await filled.call(list_offsets, ListOffsetsRequest(topics=topics), NEWEST)
+        return response
+
+    [row] = in_virtual_time(lambda: run([topic(0), topic(), topic(1)])).topics
+    assert [each.partition_index for each in row.partitions] == [0, 1]
+    assert in_virtual_time(lambda: run([topic()])).topics == []
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(0, NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])

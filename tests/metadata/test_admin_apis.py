@@ -35,7 +35,6 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicState,
 )
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest
-from pykbroker.server.network.handlers import CloseConnection
 from pykbroker.state_machine import Result
 from tests.metadata.admin import Admin
 from tests.metadata.cluster import CLUSTER_ID, Cluster, one_node
@@ -134,8 +133,11 @@ def test_topics_are_found_by_id_since_version_12() -> None:
     )
     rows = [(topic.name, topic.topic_id, topic.error_code) for topic in node.ask(request, 12).topics]
     assert rows == [("t", topic_id, 0), (None, b"u" * 16, 100)]
-    with pytest.raises(CloseConnection):
-        node.ask(request, 11)
+    refused = node.ask(request, 11)
+    rows = [(topic.name, topic.topic_id, topic.error_code) for topic in refused.topics]
+    invalid = ErrorCode.INVALID_REQUEST
+    assert rows == [("", topic_id, invalid), ("", b"u" * 16, invalid), ("t", b"u" * 16, invalid)]
+    assert (refused.brokers, refused.cluster_id, refused.controller_id) == ([], None, -1)
 
 
 def test_authorized_operations_are_told_to_who_asks() -> None:

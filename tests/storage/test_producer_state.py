@@ -111,7 +111,7 @@ def test_follower_knows_the_producers_when_it_becomes_leader(disk: SimulatedDisk
         leader.append_as_leader(idempotent(sequence), 0, NOW_MS)
     follower = open_log(disk, "/data/follower-0")
     follower.append_as_follower(leader.read(0, 1 << 20).read())
-    assert follower.append_as_leader(idempotent(4), 1, NOW_MS) == AppendResult(4, 4, -1, 0, 76, True)
+    assert follower.append_as_leader(idempotent(4), 1, NOW_MS) == AppendResult(4, 4, NOW_MS, 0, 76, True)
     assert answer(follower, 7, 1, 0) == 7
 
 
