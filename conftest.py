@@ -23,6 +23,7 @@ from compat_tests.apache_kafka import JavaMissing, find_java, why_there_is_no_ka
 from compat_tests.chaos.network import why_there_are_no_namespaces
 from compat_tests.installed import prefer_what_is_installed
 from compat_tests.kafkas_own_tests.harness import why_there_is_no_harness
+from compat_tests.old_clients.installed_clients import why_there_are_no_old_clients
 from compat_tests.strace import why_nothing_can_be_traced
 from compat_tests.volumes import why_nothing_can_be_mounted
 from spark_compat.class_archive import use_short_lived_jvms
@@ -88,6 +89,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "mounts": functools.cache(why_nothing_can_be_mounted),
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),
+    "old_clients": functools.cache(why_there_are_no_old_clients),
 }
 
 

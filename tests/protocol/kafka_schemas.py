@@ -33,9 +33,10 @@ Default = Any
 
 @dataclass(frozen=True)
 class FieldShape:
-    """One field, with the shapes of its struct's fields where it has one."""
+    """One field, with the shapes of its struct's fields where it has one. json_name: what Kafka's classes call it."""
 
     name: str
+    json_name: str
     kind: str
     versions: str
     nullable: str
@@ -145,6 +146,7 @@ def _field(field: dict[str, Any], structs: dict[str, list[dict[str, Any]]]) -> F
     struct = element if element in structs else None
     return FieldShape(
         name=snake_case(field["name"]),
+        json_name=field["name"][0].lower() + field["name"][1:],
         kind=("[]" if is_array else "") + ("struct" if struct else element),
         versions=_range(field.get("versions") or field["taggedVersions"]),
         nullable=_range(field.get("nullableVersions", "none")),

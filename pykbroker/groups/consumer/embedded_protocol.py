@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
@@ -22,6 +23,10 @@ from pykbroker.protocol.schema import MessageT
 from ..common.subscription import VERSION_PREFIX_BYTES
 from ..common.topics import TopicsView
 
+MOST_ENTRIES: Final = 50_000
+"""Topics and partitions, counted together, that are read at once: they take some 40 ms, in which nobody else is served.
+Kafka has no bound.
+"""
 OLDEST_VERSION = 0
 NEWEST_VERSION = 3
 _INT16 = struct.Struct(">h")
@@ -42,11 +47,7 @@ class EmbeddedSubscription:
 def read_subscription(data: bytes, topics: TopicsView) -> EmbeddedSubscription:
     """Decode a subscription. Raises MalformedMessage."""
     parsed = _read(ConsumerProtocolSubscription, data)
-    owned: dict[bytes, frozenset[int]] = {}
-    for topic in parsed.owned_partitions:
-        topic_id = topics.topic_id(topic.topic)
-        if topic_id is not None:
-            owned[topic_id] = owned.get(topic_id, frozenset()) | frozenset(topic.partitions)
+    owned = _by_topic_id(((topic.topic, topic.partitions) for topic in parsed.owned_partitions), topics)
     return EmbeddedSubscription(tuple(sorted(set(parsed.topics))), parsed.rack_id or None, owned)
 
 
@@ -58,12 +59,8 @@ def read_assignment(data: bytes, topics: TopicsView) -> tuple[dict[bytes, frozen
     if not data:
         return {}, False
     parsed = _read(ConsumerProtocolAssignment, data)
-    partitions: dict[bytes, frozenset[int]] = {}
-    for topic in parsed.assigned_partitions:
-        topic_id = topics.topic_id(topic.topic)
-        if topic_id is not None and topic.partitions:
-            partitions[topic_id] = partitions.get(topic_id, frozenset()) | frozenset(topic.partitions)
-    return partitions, bool(parsed.user_data)
+    named = ((topic.topic, topic.partitions) for topic in parsed.assigned_partitions if topic.partitions)
+    return _by_topic_id(named, topics), bool(parsed.user_data)
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], subscription: bytes, topics: TopicsView) -> bytes:
@@ -84,9 +81,19 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], subscription: by
     return _INT16.pack(version) + encode(message, version)
 
 
+def _by_topic_id(named: Iterable[tuple[str, list[int]]], topics: TopicsView) -> dict[bytes, frozenset[int]]:
+    """A topic may be named many thousand times: what is known of it grows in place."""
+    found: dict[bytes, set[int]] = {}
+    for name, partitions in named:
+        topic_id = topics.topic_id(name)
+        if topic_id is not None:
+            found.setdefault(topic_id, set()).update(partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items()}
+
+
 def _read(type_: type[MessageT], data: bytes) -> MessageT:
     """Bytes behind the end of the message belong to a later version, and are ignored."""
-    message, _ = decode(type_, _version(data), data, VERSION_PREFIX_BYTES)
+    message, _ = decode(type_, _version(data), data, VERSION_PREFIX_BYTES, objects_limit=MOST_ENTRIES)
     return message
 
 
