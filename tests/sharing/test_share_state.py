@@ -70,7 +70,7 @@ def test_share_partition_that_is_not_initialized() -> None:
         PartitionState(KEY, error_code=ErrorCode.INVALID_REQUEST, error_message=READ_UNINITIALIZED)
     ]
     assert state.write([writing()]) == [Outcome(KEY, ErrorCode.INVALID_REQUEST, WRITE_UNINITIALIZED)]
-    assert state.read_summary([Reading(KEY, 3)]) == [PartitionState(KEY)]
+    assert state.read_summary([Reading(KEY, 3)]) == [PartitionState(KEY, leader_epoch=0)]
     assert state.delete([KEY]) == [Outcome(KEY)]
     assert state.log == []
 

@@ -32,6 +32,7 @@ from pykbroker.state_machine import BadRecord, Completion, CoordinatorContext, R
 
 from ..persister import (
     NO_LEADER_EPOCH,
+    UNINITIALIZED_EPOCH,
     Initialization,
     Outcome,
     PartitionState,
@@ -247,7 +248,7 @@ class ShareShard:
             return _unread(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         state = self._states.by_key.get(key)
         if state is None:
-            return PartitionState(key)
+            return PartitionState(key, leader_epoch=UNINITIALIZED_EPOCH)
         return PartitionState(
             key, state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
         )
