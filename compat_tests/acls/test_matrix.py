@@ -18,6 +18,8 @@ from . import (
     controller_questions,
     group_questions,
     last_questions,
+    share_group_questions,
+    share_record_questions,
     share_state_questions,
     token_questions,
     topic_questions,
@@ -34,6 +36,8 @@ CATALOGUES = {
     "tokens": token_questions.catalogue,
     "controllers": controller_questions.catalogue,
     "share state": share_state_questions.catalogue,
+    "share groups": share_group_questions.catalogue,
+    "share records": share_record_questions.catalogue,
     "last": last_questions.catalogue,
 }
 

@@ -63,7 +63,7 @@ class ShareSession:
 
 
 class SessionContext:
-    """What one ShareFetch is about. session: None where it ends one. epoch: the request's."""
+    """The session that one ShareFetch is about. session: None where it ends one. epoch: the request's."""
 
     __slots__ = ("epoch", "session")
 

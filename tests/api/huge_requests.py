@@ -57,8 +57,15 @@ from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCrede
 from pykbroker.protocol.messages.share_groups import (
     AcknowledgePartition,
     AcknowledgeTopic,
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
+    ShareGroupDescribeRequest,
 )
 from pykbroker.protocol.messages.share_groups import FetchPartition as ShareFetchPartition
 from pykbroker.protocol.messages.share_groups import FetchTopic as ShareFetchTopic
@@ -301,6 +308,27 @@ HUGE: dict[str, Huge] = {
     ),
     "DescribeGroups": Huge(6, lambda numbers: DescribeGroupsRequest(groups=_names(numbers))),
     "ConsumerGroupDescribe": Huge(1, lambda numbers: ConsumerGroupDescribeRequest(group_ids=_names(numbers))),
+    "ShareGroupDescribe": Huge(1, lambda numbers: ShareGroupDescribeRequest(group_ids=_names(numbers))),
+    "DescribeShareGroupOffsets": Huge(
+        1,
+        lambda numbers: DescribeShareGroupOffsetsRequest(
+            groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in _names(numbers)]
+        ),
+    ),
+    "AlterShareGroupOffsets": Huge(
+        0,
+        lambda numbers: AlterShareGroupOffsetsRequest(
+            group_id="g",
+            topics=[AlterShareGroupOffsetsRequestTopic(topic_name=name) for name in _names(numbers)],
+        ),
+    ),
+    "DeleteShareGroupOffsets": Huge(
+        0,
+        lambda numbers: DeleteShareGroupOffsetsRequest(
+            group_id="g",
+            topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in _names(numbers)],
+        ),
+    ),
     "DescribeUserScramCredentials": Huge(
         0,
         lambda numbers: DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in _names(numbers)]),

@@ -35,6 +35,7 @@ def test_a_new_cluster_has_the_greatest_levels() -> None:
         "group.version": 1,
         "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
+        "share.version": 1,
     }
 
 
@@ -97,6 +98,7 @@ def test_every_broker_must_know_the_level() -> None:
         BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=30),
         BrokerFeature(name="group.version", min_supported_version=0, max_supported_version=1),
         BrokerFeature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
+        BrokerFeature(name="share.version", min_supported_version=0, max_supported_version=1),
         BrokerFeature(name="transaction.version", min_supported_version=0, max_supported_version=1),
     ]
     request = BrokerRegistrationRequest(

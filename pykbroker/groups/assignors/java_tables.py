@@ -51,12 +51,12 @@ def _spread(value: int) -> int:
 
 
 def buckets_for(entries: int) -> int:
-    """How many buckets a table has that Kafka makes for so many entries (`AssignorHelpers.newHashMap`)."""
+    """The buckets of a table that Kafka makes for so many entries (`AssignorHelpers.newHashMap`)."""
     return _power_of_two(int((entries + 1) / 0.75 + 1))
 
 
 def buckets_of_copy(entries: int) -> int:
-    """How many buckets a set has that Java makes of so many entries."""
+    """The buckets of a set that Java makes of so many entries."""
     return _power_of_two(max(int(entries / 0.75) + 1, _LEAST_BUCKETS))
 
 

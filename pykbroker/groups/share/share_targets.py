@@ -148,6 +148,6 @@ class ShareTargets:
 
 
 def _is_due(group: ShareGroup, interval_ms: int, step: Step) -> bool:
-    """After the clock was set back an assignment is due at once; Kafka waits until the clock has caught up."""
+    """Tell whether an assignment is due. After the clock was set back one is at once; Kafka waits for the clock."""
     last_ms = group.assignment_timestamp_ms
     return not last_ms or not last_ms <= step.timestamp_ms < last_ms + interval_ms

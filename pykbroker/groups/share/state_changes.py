@@ -50,7 +50,7 @@ class ShareInitialization:
 
 @dataclass(frozen=True, slots=True)
 class ShareAlteration:
-    """What an AlterShareOffsets has led to.
+    """The outcome of an AlterShareOffsets.
 
     topic_ids: by name, of the topics that exist. unknown: by name, partitions that do not exist. start_offsets: by
     topic id and partition, with which the share coordinator is to create their state anew.
@@ -66,7 +66,7 @@ class ShareAlteration:
 
 @dataclass(frozen=True, slots=True)
 class ShareDeletion:
-    """What a BeginShareStateDeletion has led to.
+    """The outcome of a BeginShareStateDeletion.
 
     topics: by topic id, the partitions whose state the share coordinator is to delete. names: of those topics, as the
     client named them. refused: by name, why nothing of the topic is deleted.

@@ -56,7 +56,7 @@ class StatePartitions:
 
     @property
     def size_bytes(self) -> int:
-        """How large the record's value is at most."""
+        """The greatest size that the record's value may have."""
         listed = (*self.initializing.values(), *self.initialized.values())
         return 16 + sum(map(size_of_topic, listed)) + sum(size_of_name(name) for name in self.deleting.values())
 
@@ -71,7 +71,7 @@ class StatePartitions:
         return replace(self, initializing=together(self.initializing, topics), deleting=deleting)
 
     def initialized_too(self, topics: Mapping[bytes, StateTopic]) -> StatePartitions:
-        """The partitions are initialized, whether or not the group waited for it."""
+        """Note that the partitions are initialized, whether or not the group waited for it."""
         return replace(
             self,
             initializing=_without(self.initializing, topics),
@@ -79,11 +79,11 @@ class StatePartitions:
         )
 
     def not_initializing(self, topics: Mapping[bytes, StateTopic]) -> StatePartitions:
-        """Nobody initializes these partitions any more."""
+        """Note that nobody initializes these partitions any more."""
         return replace(self, initializing=_without(self.initializing, topics))
 
     def without_topics(self, topic_ids: Iterable[bytes]) -> StatePartitions:
-        """Nothing is known of the topics, which are gone."""
+        """Forget the topics, which are gone."""
         gone = set(topic_ids)
         return StatePartitions(
             {topic_id: topic for topic_id, topic in self.initializing.items() if topic_id not in gone},

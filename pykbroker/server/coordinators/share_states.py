@@ -83,7 +83,7 @@ class _Turns:
 
 @dataclass(slots=True)
 class _Wanted:
-    """What a group wants initialized when its turn comes. partitions: by topic id."""
+    """The partitions that a group wants initialized when its turn comes. partitions: by topic id."""
 
     state_epoch: int
     partitions: dict[bytes, frozenset[int]]
@@ -165,7 +165,7 @@ class ShareStates:
     async def _initialize_each(
         self, group_id: str, state_epoch: int, starts: Iterable[tuple[bytes, int, int]]
     ) -> list[Outcome]:
-        """starts: topic id, partition and start offset of each."""
+        """Return the outcomes. starts: topic id, partition and start offset of each."""
         outcomes: list[Outcome] = []
         rest = iter(starts)
         while portion := [
