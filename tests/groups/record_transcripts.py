@@ -33,7 +33,12 @@ from pykbroker.protocol.messages.topics import (
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 
-from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
+from . import (  # noqa: F401 - registers their scenarios
+    classic_scenarios,
+    consumer_scenarios,
+    migration_scenarios,
+    share_scenarios,
+)
 from .scenarios import SCENARIOS, TOPICS
 from .session import Session
 

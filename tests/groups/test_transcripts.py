@@ -8,7 +8,12 @@ import pytest
 
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
-from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
+from . import (  # noqa: F401 - registers their scenarios
+    classic_scenarios,
+    consumer_scenarios,
+    migration_scenarios,
+    share_scenarios,
+)
 from .scenarios import CONFIG, SCENARIOS, TOPICS
 from .session import Session
 from .world import World, run_simulated
