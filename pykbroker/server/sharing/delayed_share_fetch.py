@@ -267,7 +267,7 @@ class DelayedShareFetch:
 
 
 class _HasChanged(Exception):
-    """Others have got what was to be handed out, or the share partition has ended."""
+    """The state of the share partition is another one: others have got what was to be handed out, or it has ended."""
 
 
 class ShareChanges(DelayedOperation):
