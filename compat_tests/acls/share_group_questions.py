@@ -37,7 +37,7 @@ def share_group_heartbeat_with_topics(scene: Scene) -> ShareGroupHeartbeatReques
 
 @asks("describe share groups")
 def share_group_describe(scene: Scene) -> ShareGroupDescribeRequest:
-    return ShareGroupDescribeRequest(group_ids=[MISSING_GROUP], include_authorized_operations=True)
+    return ShareGroupDescribeRequest(group_ids=[SHARE_GROUP, MISSING_GROUP], include_authorized_operations=True)
 
 
 @asks("describe offsets of share groups", 0, 1)

@@ -156,6 +156,7 @@ UNUSED_WHILE_IDLE = (
     *("pykbroker.server.node.node_sasl", "pykbroker.server.node.node_tls", "pykbroker.server.network.tls_transport"),
     *("pykbroker.storage.log.timestamp_search", "pykbroker.replication.follower"),
     *("pykbroker.storage.compaction.segment_cleaner", "pykbroker.sharing.coordinator.shard"),
+    *("pykbroker.sharing.partition", "pykbroker.sharing.sessions", "pykbroker.server.sharing.delayed_share_fetch"),
 )
 """What a broker without groups, transactions, users, compressed records and other brokers has no need of."""
 

@@ -272,9 +272,8 @@ class StateChanges:
                 known[topic_id] = name
             else:
                 refused[name] = ApiError(unknown, "There is no offset information to delete.")
-        if topics:
-            self._put(group, replace(states, initialized=initialized, deleting=deleting), step)
-            step.because(group.group_id, f"offsets of {len(topics)} topics are being deleted by request")
+        self._put(group, replace(states, initialized=initialized, deleting=deleting), step)
+        step.because(group.group_id, f"offsets of {len(topics)} topics are being deleted by request")
         return ShareDeletion(topics, known, refused)
 
     def end_deletion(self, request: EndShareStateDeletion, step: Step) -> None:

@@ -417,16 +417,21 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         batches = [*prepared, *encoded]
         if any(len(batch) > max_bytes for batch in batches):
             return ErrorCode.MESSAGE_TOO_LARGE  # before a part of them is there
-        base_offset = led.partition.log.log_end_offset
         try:
             for batch in batches:
                 self._append_batch(led, batch, timestamp_ms)
         except ApiError as error:
             return error.code
-        if (logged := self.logged(led.shard)) is not None:
-            for offset, record in enumerate(chain.from_iterable(steps), base_offset):
-                logged(record, offset)
+        self._tell_offsets(led, steps)
         return None
+
+    def _tell_offsets(self, led: LedShard[ShardT], steps: Sequence[Sequence[Any]]) -> None:
+        """The records of the steps are the last ones in the log."""
+        logged = self.logged(led.shard)
+        if logged is not None:
+            first_offset = led.partition.log.log_end_offset - sum(map(len, steps))
+            for offset, record in enumerate(chain.from_iterable(steps), first_offset):
+                logged(record, offset)
 
     def _append_batch(self, led: LedShard[ShardT], batch: bytes, timestamp_ms: int) -> Appended:
         """Raises `ApiError`."""

@@ -16,11 +16,10 @@ import trio
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.schema import RecordsRegion
-from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.sharing.partition.byte_shares import byte_share
 from pykbroker.sharing.partition.share_partition import SharePartition
-from pykbroker.sharing.partition.values import Acquired, AcquireMode, Limits
+from pykbroker.sharing.partition.values import Acquired, AcquireMode
 from pykbroker.sharing.persister import SharePartitionKey
 from pykbroker.storage.files.cached_reads import CachedFile, WouldWait
 from pykbroker.storage.files.errors import CorruptLog, FileError
@@ -200,14 +199,12 @@ class DelayedShareFetch:
             partition, offset = led.partition, share.next_fetch_offset()
             try:
                 data = partition.read(offset, most_bytes, self._isolation, min_one_batch=not self._bytes)
-                read = self._headers(partition, share, offset, data)
+                read = await self._headers(led, share, offset, data)
             except NotVerified as unverified:
                 await self._shares.replicas.verify(partition, unverified.check)
                 continue
-            except WouldWait as uncached:
-                read = await self._cold_headers(partition, share, offset, data, uncached)
-                if read is None:
-                    continue
+            except _HasChanged:
+                continue
             except CorruptLog as damage:
                 self._shares.replicas.quarantine(partition, damage)
                 return SharedRecords(ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
@@ -247,42 +244,30 @@ class DelayedShareFetch:
             self._shares.schedule(led)
         return acquired
 
-    def _headers(
-        self, partition: Partition, share: SharePartition, offset: int, data: FetchPartitionData
+    async def _headers(
+        self, led: LedSharePartition, share: SharePartition, offset: int, data: FetchPartitionData
     ) -> SharedRead | None:
-        """Raises `WouldWait`, `FileError`."""
+        """Read the headers of what was read, without a pause unless they are on the disk only.
+
+        Raises `FileError`, and `_HasChanged` where something has changed in a pause.
+        """
         region = data.records
         if not isinstance(region, LogSlice) or not region.size:
             return None
-        aborted = self._aborted(partition, offset, region)
-        return read_headers(CachedFile(region.file), region, offset, _last_wanted(share, offset, self._limits), aborted)
-
-    def _aborted(self, partition: Partition, offset: int, region: LogSlice) -> AbortedOffsets:
-        return AbortedOffsets(
-            partition.log.aborted_transactions_of(offset, region) if self._params.is_committed else ()
-        )
-
-    async def _cold_headers(
-        self, partition: Partition, share: SharePartition, offset: int, data: FetchPartitionData, uncached: WouldWait
-    ) -> SharedRead | None:
-        """Read the headers in a thread; None where something has changed meanwhile, and where that fails, as `_read`
-        will see then.
-        """
-        region = data.records
-        assert isinstance(region, LogSlice)
-        aborted, last = self._aborted(partition, offset, region), _last_wanted(share, offset, self._limits)
+        log = led.partition.log
+        aborted = AbortedOffsets(log.aborted_transactions_of(offset, region) if self._params.is_committed else ())
+        last = max(offset, share.end_offset) + self._limits.max_record_locks
         try:
+            return read_headers(CachedFile(region.file), region, offset, last, aborted)
+        except WouldWait:
             read = await self._shares.threads.run(read_headers, region.file, region, offset, last, aborted)
-        except FileError as failure:
-            self._shares.replicas.failures.in_log(partition.log, failure)
-            return None
-        is_as_before = partition.is_leader and share.next_fetch_offset() == offset
-        return read if is_as_before else None
+        if led.active is not share or share.next_fetch_offset() != offset:
+            raise _HasChanged
+        return read
 
 
-def _last_wanted(share: SharePartition, offset: int, limits: Limits) -> int:
-    """Return up to where headers tell anything: what is in flight, and as much as may be in flight besides."""
-    return max(offset, share.end_offset) + limits.max_record_locks
+class _HasChanged(Exception):
+    """The state of the share partition is another one: others have got what was to be handed out, or it has ended."""
 
 
 class ShareChanges(DelayedOperation):

@@ -46,6 +46,11 @@ final class KnownMetadata {
         return Stand.in(KRaftMetadataCache.class, m);
     }
 
+    Map<String, Uuid> topicIds() {
+        return Request.metadata(port, null).topicMetadata().stream()
+            .collect(Collectors.toMap(TopicMetadata::topic, TopicMetadata::topicId));
+    }
+
     /** The offset of the metadata log that the broker has applied: the epoch of the finalized features is just that. */
     long lastAppliedOffset() {
         return Request.apiVersions(port).data().finalizedFeaturesEpoch();

@@ -88,7 +88,8 @@ public final class NodeObjects {
         Map<String, Stand.Method> m = common();
         KnownQuorum quorum = new KnownQuorum(ports.getOrDefault(config.controllerListenerNames().get(0), -1));
         m.put("controller", a -> Stand.in(QuorumController.class, Map.of(
-            "waitForReadyBrokers", b -> CompletableFuture.completedFuture(null), "isActive", b -> quorum.isLeader())));
+            "waitForReadyBrokers", b -> CompletableFuture.completedFuture(null), "isActive", b -> quorum.isLeader(),
+            "findAllTopicIds", b -> CompletableFuture.completedFuture(new KnownMetadata(port.getAsInt()).topicIds()))));
         m.put("raftManager", a -> quorum.raftManager());
         m.put("authorizerPlugin", a -> authorizerPlugin(port.getAsInt()));
         m.put("startup", a -> start(!isCombined));
