@@ -82,6 +82,9 @@ class Application:
         self.process.kill()
         self.process.wait(60)
         self._reader.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 @contextmanager
