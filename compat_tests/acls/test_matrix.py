@@ -18,6 +18,8 @@ from . import (
     controller_questions,
     group_questions,
     last_questions,
+    share_group_questions,
+    share_state_questions,
     token_questions,
     topic_questions,
     transaction_questions,
@@ -32,6 +34,8 @@ CATALOGUES = {
     "cluster": cluster_questions.catalogue,
     "tokens": token_questions.catalogue,
     "controllers": controller_questions.catalogue,
+    "share state": share_state_questions.catalogue,
+    "share groups": share_group_questions.catalogue,
     "last": last_questions.catalogue,
 }
 

@@ -13,8 +13,13 @@ A module that is added to this folder is served and advertised from then on. The
 - streams groups: `streams_group_heartbeat`, `streams_group_describe`.
 - offsets of groups: `offset_commit`, `offset_fetch`, `offset_delete`, `txn_offset_commit`.
 - administration of groups: `list_groups`, `describe_groups`, `delete_groups`.
+- share groups: `share_group_heartbeat`, `share_group_describe`, `describe_share_group_offsets`,
+  `alter_share_group_offsets`, `delete_share_group_offsets`.
+- records of share groups: `share_fetch`, `share_acknowledge`.
 - transactions: `init_producer_id`, `add_partitions_to_txn`, `add_offsets_to_txn`, `end_txn`, `write_txn_markers`,
   `list_transactions`, `describe_transactions`, `describe_producers`.
+- the state of share groups: `initialize_share_group_state`, `read_share_group_state`, `write_share_group_state`,
+  `delete_share_group_state`, `read_share_group_state_summary`.
 - log directories: `describe_log_dirs`, `alter_replica_log_dirs`, `assign_replicas_to_dirs`.
 - access control lists: `describe_acls`, `create_acls`, `delete_acls`.
 - brokers and controllers: `broker_registration`, `broker_heartbeat`, `controller_registration`, `unregister_broker`,
@@ -27,7 +32,7 @@ A module that is added to this folder is served and advertised from then on. The
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
   `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,
   `broker_endpoint`, `authorization`, `topic_rights`, `config_resources`, `acl_requests`,
-  `delegation_token_requests`, `pieces`.
+  `delegation_token_requests`, `share_group_requests`, `share_requests`, `share_state_requests`, `pieces`.
 """
 
 from importlib import import_module

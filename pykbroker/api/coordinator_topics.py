@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
+from pykbroker.server.coordinators.coordinator_topics import CoordinatorTopics
 from pykbroker.server.node.broker import Broker
-
-from .created_topics import CREATED_OR_THERE, wait_until_known
-
-_MOST_REPLICAS: Final = 32767
 
 
 async def ensure_topic(broker: Broker, coordinator: CoordinatorDriver[Any, Any, Any]) -> ErrorCode:
-    if broker.image.topic(coordinator.topic) is not None:
-        return ErrorCode.NONE
-    if not broker.image.live_brokers:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    request = CreateTopicsRequest(topics=[coordinator.new_topic(_most_replicas(broker))])
-    response: CreateTopicsResponse = await broker.controller_channel.submit(request)
-    await wait_until_known(broker, response)
-    created = all(topic.error_code in CREATED_OR_THERE for topic in response.topics)
-    return ErrorCode.NONE if created else ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
-def _most_replicas(broker: Broker) -> int:
-    """A node that is a cluster of its own works out of the box; elsewhere others may be about to come, as in Kafka."""
-    config = broker.config
-    is_alone = config.roles >= {"broker", "controller"} and set(broker.image.brokers) == {broker.node_id}
-    if is_alone and len(config.quorum_voters) <= 1 and not config.quorum_bootstrap_servers:
-        return 1
-    return _MOST_REPLICAS
+    """Return NONE where the coordinator's topic is there, perhaps since now; else COORDINATOR_NOT_AVAILABLE."""
+    topics = CoordinatorTopics(broker.config, broker.controller_channel, broker.image_conditions, lambda: broker.image)
+    return await topics.ensure(coordinator)

@@ -1,4 +1,4 @@
-"""Groups described one after another, for DescribeGroups, ConsumerGroupDescribe and StreamsGroupDescribe."""
+"""Groups described one after another, for the APIs that describe groups of one type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from pykbroker.protocol.encoded_array import EncodedArray
-from pykbroker.protocol.messages import consumer_groups, group_admin, streams_groups
+from pykbroker.protocol.messages import consumer_groups, group_admin, share_groups, streams_groups
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 
@@ -14,7 +14,11 @@ _STEPS_OF_GROUP = 20
 
 
 DescribedT = TypeVar(
-    "DescribedT", consumer_groups.DescribedGroup, group_admin.DescribedGroup, streams_groups.DescribedGroup
+    "DescribedT",
+    consumer_groups.DescribedGroup,
+    group_admin.DescribedGroup,
+    share_groups.DescribedGroup,
+    streams_groups.DescribedGroup,
 )
 
 

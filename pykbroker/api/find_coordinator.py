@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): which broker coordinates a group, or the transactions of a producer.
 
-Served are versions 0 to 6: 1 brought key types (KIP-98), 4 several keys (KIP-699), 6 share groups, which are not
-offered. The first request creates the coordinator's topic, and is answered when the coordinator is ready, so that a
+Served are versions 0 to 6: 1 brought key types (KIP-98), 4 several keys (KIP-699), 6 share partitions, for brokers
+(KIP-932). The first request creates the coordinator's topic, and is answered when the coordinator is ready, so that a
 client's first try succeeds.
 """
 
@@ -21,35 +21,43 @@ from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
+from pykbroker.sharing.coordinator_key import parse_coordinator_key
 
-from .authorization import is_allowed
+from .authorization import is_allowed, is_allowed_on_cluster
 from .broker_endpoint import broker_endpoint, note_question
 from .coordinator_topics import ensure_topic
 
 AnyCoordinator: TypeAlias = CoordinatorDriver[Any, Any, Any]
 
 _COORDINATOR_KEYS_SINCE = 4
+_SHARE_PARTITIONS_SINCE = 6
 _READY_TIMEOUT_S = 5.0
 _NOT_THERE: Final = -1
 _STEPS_OF_KEY: Final = 6
 
 
 class CoordinatorType(IntEnum):
-    """The request's key names a group or a transactional id."""
+    """The request's key names a group, a transactional id, or a share partition."""
 
     GROUP = 0
     TRANSACTION = 1
+    SHARE = 2
 
 
 _DENIALS: Final[dict[int, ErrorCode]] = {
     CoordinatorType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     CoordinatorType.TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    CoordinatorType.SHARE: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
 
 
 @handles(
     FindCoordinatorRequest,
-    needs=names((Operation.DESCRIBE, ResourceType.GROUP), (Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)),
+    needs=names(
+        (Operation.DESCRIBE, ResourceType.GROUP),
+        (Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+        (Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
+    ),
 )
 async def find_coordinator(context: RequestContext[Broker], request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     if context.header.api_version >= _COORDINATOR_KEYS_SINCE:
@@ -98,10 +106,14 @@ def _coordinator_of_type(context: RequestContext[Broker], key_type: int) -> AnyC
             return context.node.groups
         case CoordinatorType.TRANSACTION:
             return context.node.transactions.coordinator
+        case CoordinatorType.SHARE if context.header.api_version >= _SHARE_PARTITIONS_SINCE:
+            return context.node.share_coordinator
     return None
 
 
 def _may_find(context: RequestContext[Broker], key_type: int, key: str) -> bool:
+    if key_type == CoordinatorType.SHARE:
+        return is_allowed_on_cluster(context, Operation.CLUSTER_ACTION)
     kind = ResourceType.GROUP if key_type == CoordinatorType.GROUP else ResourceType.TRANSACTIONAL_ID
     return key_type not in _DENIALS or is_allowed(context, Operation.DESCRIBE, kind, key)
 
@@ -110,6 +122,8 @@ async def _find(context: RequestContext[Broker], key_type: int, key: str) -> Coo
     coordinator = _coordinator_of_type(context, key_type)
     if coordinator is not None and not _may_find(context, key_type, key):
         return _failed(key, _DENIALS[key_type])
+    if key_type == CoordinatorType.SHARE and (coordinator is None or parse_coordinator_key(key) is None):
+        return _failed(key, ErrorCode.INVALID_REQUEST)
     if coordinator is not None:
         return await _coordinator(context, coordinator, key)
     return _failed(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinators of type {key_type}")

@@ -6,7 +6,7 @@ are replayed by the next shard, after a restart or a failed append. The driver h
 committed, so that no client sees a state that could still be lost. A step whose records may be refused is made as a
 trial, and taken back where they are.
 
-The rules live in four packages: `classic`, `consumer` and `streams` for the types of groups, `offsets` for what is
+The rules live in packages: `classic`, `consumer`, `share` and `streams` for the types of groups, `offsets` for what is
 committed. The shard decides which of them a request, a record or a timeout is for. The model is Kafka's
 `GroupCoordinatorShard`.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -32,23 +32,37 @@ from pykbroker.protocol.messages.group_records import (
     OffsetCommitValue,
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
-from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest
+from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
+from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
 from .classic.rebalance import refused_join
-from .common.config import ConsumerGroupConfig, GroupConfig, StreamsGroupConfig
+from .common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig, StreamsGroupConfig
 from .common.context import Call, Step
 from .common.deadlines import Deadlines, Timeout
-from .common.group import Group
-from .common.records import NO_TIMESTAMP, STREAMS_GROUP_TYPES, CoordinatorRecord, RecordKey, RecordValue
+from .common.group import Group, GroupType
+from .common.records import (
+    NO_TIMESTAMP,
+    SHARE_GROUP_NUMBERS,
+    STREAMS_GROUP_NUMBERS,
+    CoordinatorRecord,
+    RecordKey,
+    RecordValue,
+)
 from .common.requests import (
+    AlterShareOffsets,
+    BeginShareStateDeletion,
     DeleteGroup,
     DescribeConsumerGroup,
+    DescribeShareGroup,
     DescribeStreamsGroup,
+    EndShareInitialization,
+    EndShareStateDeletion,
     FetchAllOffsets,
+    FindSharePartitions,
     ListSomeGroups,
     StreamsHeartbeatAnswer,
 )
@@ -62,10 +76,12 @@ from .deletions import GroupDeletions
 from .listing import list_groups
 from .offsets.forgotten_topics import DeletedTopics
 from .offsets.offsets import Offsets
-from .streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
-from .streams.heartbeats import refused_heartbeat as refused_streams_heartbeat
-from .streams.streams_group import StreamsGroup
-from .streams.streams_groups import StreamsGroups
+
+if TYPE_CHECKING:
+    from .share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
+    from .share.share_groups import ShareGroups
+    from .streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
+    from .streams.streams_groups import StreamsGroups
 
 MOST_TIMEOUTS = 100
 MOST_SESSIONS = 1_000
@@ -84,19 +100,24 @@ AnsweredAtOnce: TypeAlias = (
     | DescribeGroupsRequest
     | DescribeConsumerGroup
     | DescribeStreamsGroup
+    | ShareGroupHeartbeatRequest
+    | DescribeShareGroup
+    | FindSharePartitions
+    | EndShareInitialization
+    | AlterShareOffsets
+    | BeginShareStateDeletion
+    | EndShareStateDeletion
 )
 GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
 
 
 class AssignmentOffload(Protocol):
-    """A worker that computes large assignments beside the event loop, and has them put into their groups afterwards."""
+    """A worker that computes large assignments of groups of all types beside the event loop."""
 
     @property
-    def has_room(self) -> bool:
-        """Tell whether another task may begin; where none may, a later heartbeat asks again."""
-        ...
+    def has_room(self) -> bool: ...
 
-    def begin(self, task: AssignmentTask | StreamsAssignmentTask) -> None: ...
+    def begin(self, task: AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask) -> None: ...
 
 
 class GroupShard:
@@ -114,18 +135,26 @@ class GroupShard:
         regexes: TopicRegexes | None = None,
         assignments: AssignmentOffload | None = None,
         metadata_hash: MetadataHash | None = None,
+        share_config_of: Callable[[str], ShareGroupConfig] = lambda group_id: ShareGroupConfig(),
         streams_config_of: Callable[[str], StreamsGroupConfig] = lambda group_id: StreamsGroupConfig(),
     ) -> None:
         """Build a shard without groups.
 
-        consumer_config_of: the settings of a consumer group by its id. regexes: looks for the topics that regular
-        expressions match; assignments: computes large assignments; where they are None, both is done at once.
-        metadata_hash: given where shards share one. streams_config_of: the settings of a streams group by its id.
+        consumer_config_of, share_config_of, streams_config_of: the settings of a group of the type by its id. regexes:
+        looks for the topics that regular expressions match; assignments: computes large assignments; where they are
+        None, both is done at once. metadata_hash: given where shards share one.
         """
         self.config = config
         metadata_hash = metadata_hash or MetadataHash(topics)
         self.groups: dict[str, Group] = {}
+        self._topics = topics
         self._deadlines = Deadlines()
+        self._assignments = assignments
+        self._metadata_hash = metadata_hash = metadata_hash or MetadataHash(topics)
+        self._share_config_of = share_config_of
+        self._share: ShareGroups | None = None
+        self._streams_config_of = streams_config_of
+        self._streams: StreamsGroups | None = None
         self.classic = ClassicGroups(config, self.groups, self._deadlines, rng)
         self.consumer = ConsumerGroups(
             config,
@@ -139,22 +168,51 @@ class GroupShard:
             assignments,
             metadata_hash,
         )
-        self.streams = StreamsGroups(
-            config,
-            self.groups,
-            self._deadlines,
-            topics,
-            streams_config_of,
-            assignments,
-            metadata_hash,
-            self._make_room_for_streams,
-        )
         self.offsets = Offsets(config, self.groups, topics, self.classic.on_offset_commit)
         self._deletions = GroupDeletions(self.groups, self.offsets, self._delete_group)
         self._are_sessions_begun = False
         self._kept = KeptEntries(self.groups.get, lambda group: group.copy())
         self._untaken: list[Step] = []
         """Steps of a trial whose offsets are not replayed yet."""
+
+    @property
+    def share(self) -> ShareGroups:
+        """The share groups, whose rules are loaded with the first of them."""
+        if self._share is None:
+            from .share.share_groups import ShareGroups
+
+            self._share = ShareGroups(
+                self.config,
+                self.groups,
+                self._deadlines,
+                self._topics,
+                self._share_config_of,
+                self._assignments,
+                self._metadata_hash,
+            )
+            if self._kept.is_keeping:
+                self._share.begin_trial()
+        return self._share
+
+    @property
+    def streams(self) -> StreamsGroups:
+        """The streams groups, whose rules are loaded with the first of them."""
+        if self._streams is None:
+            from .streams.streams_groups import StreamsGroups
+
+            self._streams = StreamsGroups(
+                self.config,
+                self.groups,
+                self._deadlines,
+                self._topics,
+                self._streams_config_of,
+                self._assignments,
+                self._metadata_hash,
+                self._make_room_for_streams,
+            )
+            if self._kept.is_keeping:
+                self._streams.begin_trial()
+        return self._streams
 
     # Requests
 
@@ -213,14 +271,22 @@ class GroupShard:
                 return self.consumer.describe(request.group_id)
             case DescribeStreamsGroup():
                 return self.streams.describe(request.group_id)
+            case _:
+                return self.share.answer(request, context, step)
 
     def _join(self, request: JoinGroupRequest, call: Call) -> None:
         if request.group_id in self._deletions:
             call.answer(refused_join(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, request.member_id))
+        elif self.is_share(request.group_id):
+            call.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
         elif (group := self.consumer.find_with_members(request.group_id)) is not None:
             self.consumer.classic_members.join(group, request, call)
         else:
             self.classic.join(request, call)
+
+    def is_share(self, group_id: str) -> bool:
+        group = self.groups.get(group_id)
+        return group is not None and group.type is GroupType.SHARE
 
     def _sync(self, request: SyncGroupRequest, call: Call) -> None:
         group = self.consumer.find_with_members(request.group_id)
@@ -249,8 +315,8 @@ class GroupShard:
     ) -> StreamsHeartbeatAnswer:
         if request.group_id in self._deletions:
             words = f"Group {request.group_id} is being deleted."
-            error = ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, words)
-            return StreamsHeartbeatAnswer(refused_streams_heartbeat(error))
+            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return StreamsHeartbeatAnswer(StreamsGroupHeartbeatResponse(error_code=code, error_message=words))
         return self.streams.heartbeat(request, context, step)
 
     def _make_room_for_streams(self, group: ClassicGroup, step: Step) -> None:
@@ -265,7 +331,7 @@ class GroupShard:
         """Delete an empty group. The tombstones of its offsets, if it had any, are in the step already."""
         if isinstance(group, ClassicGroup):
             self.classic.close(group, cause, step)
-        elif isinstance(group, StreamsGroup):
+        elif group.type is GroupType.STREAMS:
             self.streams.forget(group.group_id)
         for tombstone in group.tombstones():
             step.append(tombstone)
@@ -280,29 +346,41 @@ class GroupShard:
         No group is looked at: each learns it in its next heartbeat (`common.topic_changes`).
         """
         self.consumer.on_topics_changed(names)
-        self.streams.on_topics_changed(names)
+        if self._share is not None:
+            self._share.on_topics_changed(names)
+        if self._streams is not None:
+            self._streams.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:
         """Note that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
         that may have to go. The caller calls it before `forget_topics`."""
-        return self.offsets.forgotten_topics.begin(deleted)
+        has_share_groups = self._share is not None and self._share.states.begin_to_forget(deleted)
+        return self.offsets.forgotten_topics.begin(deleted) or has_share_groups
 
     def forget_topics(self, deleted: DeletedTopics, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Delete offsets of deleted topics, a part of them in each step."""
+        """Delete offsets of deleted topics, a part of them in each step; then share groups forget the topics."""
         step = Step(now_ms, timestamp_ms)
-        step.is_unfinished = not self.offsets.forgotten_topics.forget(deleted, step)
+        is_finished = self.offsets.forgotten_topics.forget(deleted, step)
+        if is_finished and self._share is not None:
+            is_finished = self._share.states.forget_some(deleted, deleted.names.keys(), step, self._kept.keep)
+        step.is_unfinished = not is_finished
         return self._finish(step)
 
     def put_assignment(
-        self, computed: ComputedAssignment | ComputedStreamsAssignment, now_ms: int, timestamp_ms: int
+        self,
+        computed: ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment,
+        now_ms: int,
+        timestamp_ms: int,
     ) -> Result[CoordinatorRecord]:
         """Take a target assignment that was computed beside the event loop."""
         step = Step(now_ms, timestamp_ms)
         self._kept.keep(computed.task.group_id)
-        if isinstance(computed, ComputedStreamsAssignment):
-            self.streams.put_assignment(computed, step)
-        else:
+        if isinstance(computed, ComputedAssignment):
             self.consumer.put_assignment(computed, step)
+        elif self._streams is not None and self._streams.is_assignment(computed):
+            self._streams.put_assignment(computed, step)
+        else:
+            self.share.put_assignment(cast("ComputedShareAssignment", computed), step)
         return self._finish(step)
 
     # Timers
@@ -347,11 +425,14 @@ class GroupShard:
             self.consumer.expire(group, timeout, step)
         elif isinstance(group, ClassicGroup):
             self.classic.expire(group, timeout, step)
-        elif isinstance(group, StreamsGroup):
+        elif group is not None and group.type is GroupType.STREAMS:
             self.streams.expire(group, timeout, step)
+        elif group is not None:
+            self.share.expire(group, timeout, step)
 
     def _delete_if_unused(self, group: Group, step: Step) -> None:
-        if group.is_empty and not group.has_pending_members:
+        """Delete the group if nobody uses it. A share group stays until an administrator deletes it."""
+        if group.is_empty and not group.has_pending_members and group.type is not GroupType.SHARE:
             self._kept.keep(group.group_id)
             self._delete_group(group, "it has neither members nor offsets", step)
 
@@ -383,8 +464,10 @@ class GroupShard:
                 yield from self.consumer.begin_sessions(group, step)
             elif isinstance(group, ClassicGroup):
                 yield from self.classic.begin_sessions(group, step)
-            elif isinstance(group, StreamsGroup):
+            elif group.type is GroupType.STREAMS:
                 yield from self.streams.begin_sessions(group, step)
+            else:
+                yield from self.share.begin_sessions(group, step)
             yield
 
     # Replay
@@ -396,7 +479,9 @@ class GroupShard:
                 self._replay_offset(None, key, value, NO_TIMESTAMP)
             case GroupMetadataKey(), GroupMetadataValue() | None:
                 self.classic.replay(key, value)
-            case _ if type(key) in STREAMS_GROUP_TYPES:
+            case _ if type(key).__schema__.api_key in SHARE_GROUP_NUMBERS:
+                self.share.replay(key, value)
+            case _ if type(key).__schema__.api_key in STREAMS_GROUP_NUMBERS:
                 self.streams.replay(key, value)
             case _:
                 self.consumer.replay(key, value)
@@ -446,17 +531,23 @@ class GroupShard:
         self._kept.begin()
         self._deadlines.begin_trial()
         self.consumer.begin_trial()
-        self.streams.begin_trial()
         self.offsets.begin_trial()
         self._deletions.begin_trial()
+        if self._share is not None:
+            self._share.begin_trial()
+        if self._streams is not None:
+            self._streams.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:
         """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self.consumer.end_trial(is_kept=is_kept)
-        self.streams.end_trial(is_kept=is_kept)
         self.offsets.end_trial(is_kept=is_kept)
         self._deletions.end_trial(is_kept=is_kept)
+        if self._share is not None:
+            self._share.end_trial(is_kept=is_kept)
+        if self._streams is not None:
+            self._streams.end_trial(is_kept=is_kept)
         steps, self._untaken = self._untaken, []
         kept = self._kept.end()
         for step in steps if is_kept else ():
@@ -472,7 +563,11 @@ class GroupShard:
         match request:
             case JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() | ConsumerGroupHeartbeatRequest():
                 self._kept.keep(request.group_id)
-            case StreamsGroupHeartbeatRequest() | DeleteGroup():
+            case ShareGroupHeartbeatRequest() | EndShareInitialization() | AlterShareOffsets():
+                self._kept.keep(request.group_id)
+            case StreamsGroupHeartbeatRequest():
+                self._kept.keep(request.group_id)
+            case DeleteGroup() | BeginShareStateDeletion() | EndShareStateDeletion():
                 self._kept.keep(request.group_id)
             case HeartbeatRequest() if self.consumer.find_with_members(request.group_id) is not None:
                 self._kept.keep(request.group_id)

@@ -1,9 +1,8 @@
 """Feature levels (KIP-584): what this software can do, what the cluster has agreed on, and what clients are told.
 
-Offered are metadata.version, group.version for the consumer protocol (KIP-848), streams.version for streams groups
-(KIP-1071), transaction.version for transactions (KIP-890), and eligible.leader.replicas.version for KIP-966. Kafka's
-share.version stands for what is not served here, share groups. Where a directory that Kafka formatted has it finalized,
-it stays in the log and is told to nobody.
+Offered are metadata.version, group.version for the consumer protocol (KIP-848), share.version for share groups
+(KIP-932), streams.version for streams groups (KIP-1071), transaction.version for transactions (KIP-890), and
+eligible.leader.replicas.version for KIP-966.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 STREAMS_VERSION: Final = "streams.version"
+SHARE_VERSION: Final = "share.version"
 
 SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (METADATA_VERSION_LEVEL, METADATA_VERSION_LEVEL),
@@ -34,13 +34,13 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     TRANSACTION_VERSION: (0, 2),
     ELR_VERSION: (0, 1),
     STREAMS_VERSION: (0, 1),
+    SHARE_VERSION: (0, 1),
 }
 """Least and greatest level of what this node can do; ApiVersions and registrations say so."""
 
 
 REGISTERED_FEATURES: Final[dict[str, tuple[int, int]]] = SUPPORTED_FEATURES | {
     "kraft.version": (0, 1),
-    "share.version": (0, 1),
 }
 """What a node says when it registers: at which levels it can be in a cluster, also where clients find no more of a
 feature with it than that it is not served. A fresh cluster of Apache Kafka's has all of these finalized, and takes in

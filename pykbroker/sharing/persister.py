@@ -68,7 +68,7 @@ class Writing(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one initialization, writing or deletion."""
+    """The outcome of one initialization, writing or deletion."""
 
     key: SharePartitionKey
     error_code: ErrorCode = ErrorCode.NONE
@@ -76,7 +76,9 @@ class Outcome(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """The state of a share partition; of a summary without batches."""
+    """The state of a share partition. A reading has no leader epoch and no count, and a summary no batches: the
+    protocol does not carry them.
+    """
 
     key: SharePartitionKey
     state_epoch: int = UNINITIALIZED_EPOCH
@@ -91,8 +93,8 @@ class PartitionState(NamedTuple):
 class Persister(Protocol):
     """Each method answers for each key that it was asked, in the same order, and raises nothing.
 
-    Errors that pass (a coordinator that loads, moves or is not there yet) are tried again within a bound of attempts and
-    time before they are answered. Errors of a state that another leader or initialization has fenced are
+    Errors that pass (a coordinator that loads, moves or is not there yet) are tried again within a bound of attempts
+    and time before they are answered. Errors of a state that another leader or initialization has fenced are
     FENCED_LEADER_EPOCH and FENCED_STATE_EPOCH.
     """
 

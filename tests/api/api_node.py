@@ -6,7 +6,7 @@ Requests and responses pass through the codecs, so that a version sees what it w
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
@@ -40,7 +40,9 @@ from pykbroker.server.network.handlers import ConnectionState, HandlerTable, Req
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.client_quotas import QuotasOfImage
 from pykbroker.server.node.composition.replicas import replica_manager
+from pykbroker.server.node.composition.sharing import node_sharing
 from pykbroker.server.node.composition.transactions import node_transactions
+from pykbroker.server.sharing.share_partitions import SharePartitions
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.determinism import virtual_time_s
 from pykbroker.sim.network import SimulatedNetwork
@@ -50,6 +52,7 @@ from pykbroker.storage.directories.log_dirs import LogDirectory, format_director
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_reads import LogSlice
+from tests.sharing.memory_persister import MemoryPersister
 
 T = TypeVar("T")
 Handler = Callable[[RequestContext, Any], Awaitable[Message | None]]
@@ -148,6 +151,8 @@ class ApiNode:
         self.clock = VirtualClock()
         self.client_quotas = ClientQuotas(QuotaWindows(), QuotaWindows())
         self.image = MetadataImage()
+        self.persister = MemoryPersister()
+        """Of share partitions: it stays when the node starts again, as other brokers' coordinators do."""
         for log_dir in self.config.log_dirs:
             format_directory(self.disk, log_dir, cluster_id="test", node_id=node_id, rng=self.rng)
         self.start()
@@ -196,6 +201,17 @@ class ApiNode:
         )
         self.replicas.subscribe(self.groups.topic, self.groups)
         self.replicas.subscribe(self.transactions.coordinator.topic, self.transactions.coordinator)
+        self.sharing = node_sharing(
+            self.config,
+            controller,
+            cast(Any, None),
+            self.replicas,
+            self.transactions.inter_broker,
+            image=lambda: self.image,
+            clock=self.clock,
+            threads=self.threads,
+        )
+        self.replicas.subscribe(self.sharing.coordinator.topic, self.sharing.coordinator)
         self.broker = Broker(
             config=self.config,
             node_id=self.node_id,
@@ -213,9 +229,18 @@ class ApiNode:
             partitions=self.replicas,
             groups=self.groups,
             transactions=self.transactions,
+            sharing=self.sharing,
             auto_topic_creation=cast(Any, None),
             log_moves=cast(Any, None),
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),
+            share_partitions=SharePartitions(
+                self.config,
+                self.replicas,
+                self.persister,
+                image=lambda: self.image,
+                clock=self.clock,
+                threads=self.threads,
+            ),
         )
 
     def restart(self, *, clean: bool = True, unusable: Collection[str] = ()) -> None:
@@ -238,6 +263,7 @@ class ApiNode:
         for record in records:
             changes.merge(self.image.replay(record, self.image.offset + 1))
         self.replicas.apply(self.image, changes)
+        self.sharing.coordinator.apply(self.image, changes)
         QuotasOfImage(self.client_quotas).apply(self.image, changes)
         self.replicas.note_applied()
 
@@ -252,7 +278,20 @@ class ApiNode:
         **configs: str,
     ) -> bytes:
         topic_id = self.rng.randbytes(16)
-        assigned = replicas or [leader]
+        more = self._config_records(name, configs)
+        self.add_topic(name, topic_id, partitions, replicas or [leader], leader, directory, more)
+        return topic_id
+
+    def add_topic(
+        self,
+        name: str,
+        topic_id: bytes,
+        partitions: int,
+        assigned: list[int],
+        leader: int,
+        directory: bytes | None = None,
+        more: Sequence[Message] = (),
+    ) -> None:
         self.replay(
             TopicRecord(name=name, topic_id=topic_id),
             *(
@@ -268,9 +307,8 @@ class ApiNode:
                 )
                 for index in range(partitions)
             ),
-            *self._config_records(name, configs),
+            *more,
         )
-        return topic_id
 
     def _config_records(self, name: str, configs: dict[str, str]) -> list[ConfigRecord]:
         return [

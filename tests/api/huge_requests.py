@@ -54,6 +54,33 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
 from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from pykbroker.protocol.messages.share_groups import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    ShareGroupDescribeRequest,
+)
+from pykbroker.protocol.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateRequestPartitionData,
+    DeleteStateData,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateRequestPartitionData,
+    InitializeStateData,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateRequestPartitionData,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryRequestPartitionData,
+    ReadStateData,
+    ReadStateSummaryData,
+    StateBatch,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateRequestPartitionData,
+    WriteStateData,
+)
 from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -72,6 +99,8 @@ from pykbroker.protocol.schema import Message
 
 KNOWN = "known"
 """A topic of one partition."""
+KNOWN_ID = b"known" + bytes(11)
+"""A topic of many partitions."""
 
 
 class Huge(NamedTuple):
@@ -274,6 +303,27 @@ HUGE: dict[str, Huge] = {
     "DescribeGroups": Huge(6, lambda numbers: DescribeGroupsRequest(groups=_names(numbers))),
     "ConsumerGroupDescribe": Huge(1, lambda numbers: ConsumerGroupDescribeRequest(group_ids=_names(numbers))),
     "StreamsGroupDescribe": Huge(0, lambda numbers: StreamsGroupDescribeRequest(group_ids=_names(numbers))),
+    "ShareGroupDescribe": Huge(1, lambda numbers: ShareGroupDescribeRequest(group_ids=_names(numbers))),
+    "DescribeShareGroupOffsets": Huge(
+        1,
+        lambda numbers: DescribeShareGroupOffsetsRequest(
+            groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in _names(numbers)]
+        ),
+    ),
+    "AlterShareGroupOffsets": Huge(
+        0,
+        lambda numbers: AlterShareGroupOffsetsRequest(
+            group_id="g",
+            topics=[AlterShareGroupOffsetsRequestTopic(topic_name=name) for name in _names(numbers)],
+        ),
+    ),
+    "DeleteShareGroupOffsets": Huge(
+        0,
+        lambda numbers: DeleteShareGroupOffsetsRequest(
+            group_id="g",
+            topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in _names(numbers)],
+        ),
+    ),
     "DescribeUserScramCredentials": Huge(
         0,
         lambda numbers: DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in _names(numbers)]),
@@ -320,6 +370,88 @@ HUGE: dict[str, Huge] = {
                 )
                 for name in _names(numbers)
             ]
+        ),
+    ),
+    "InitializeShareGroupState": Huge(
+        0,
+        lambda numbers: InitializeShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                InitializeStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[
+                        InitializeShareGroupStateRequestPartitionData(partition=each, state_epoch=1, start_offset=0)
+                        for each in numbers
+                    ],
+                )
+            ],
+        ),
+    ),
+    "ReadShareGroupState": Huge(
+        0,
+        lambda numbers: ReadShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                ReadStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[ReadShareGroupStateRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "WriteShareGroupState": Huge(
+        1,
+        lambda numbers: WriteShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                WriteStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[WriteShareGroupStateRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "WriteShareGroupState of batches": Huge(
+        1,
+        lambda numbers: WriteShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                WriteStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[
+                        WriteShareGroupStateRequestPartitionData(
+                            state_batches=[
+                                StateBatch(first_offset=2 * each, last_offset=2 * each, delivery_state=2)
+                                for each in numbers
+                            ]
+                        )
+                    ],
+                )
+            ],
+        ),
+    ),
+    "DeleteShareGroupState": Huge(
+        0,
+        lambda numbers: DeleteShareGroupStateRequest(
+            group_id="group",
+            topics=[
+                DeleteStateData(
+                    topic_id=KNOWN_ID,
+                    partitions=[DeleteShareGroupStateRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "ReadShareGroupStateSummary": Huge(
+        1,
+        lambda numbers: ReadShareGroupStateSummaryRequest(
+            group_id="group",
+            topics=[
+                ReadStateSummaryData(
+                    topic_id=KNOWN_ID,
+                    partitions=[ReadShareGroupStateSummaryRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
         ),
     ),
     "DescribeTransactions": Huge(0, lambda numbers: DescribeTransactionsRequest(transactional_ids=_names(numbers))),

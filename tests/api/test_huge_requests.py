@@ -21,7 +21,7 @@ from pykbroker.server.replicas.log_moves import LogMoves
 from pykbroker.server.runtime.turns import STEPS_PER_TURN
 
 from .api_node import ApiNode, in_virtual_time
-from .huge_requests import HUGE, KNOWN
+from .huge_requests import HUGE, KNOWN, KNOWN_ID
 from .turns_taken import LONGEST_TURN_S, handle
 
 COUNT = 20_000
@@ -36,8 +36,10 @@ ASKED: dict[str, Numbers] = {"different": lambda: range(1, COUNT + 1), "repeated
 def crowded(tmp_path: Path) -> ApiNode:
     node = ApiNode(tmp_path)
     node.create_topic(KNOWN)
+    node.add_topic("wide", KNOWN_ID, COUNT + 1, [2], 2)
     node.create_topic("__consumer_offsets", 3)
     node.create_topic("__transaction_state", 3)
+    node.create_topic("__share_group_state", 3)
     node.broker.log_moves = LogMoves(node.replicas, cast(Any, None), threads=node.threads, clock=node.clock)
     return node
 
@@ -55,6 +57,7 @@ def test_a_huge_request_shares_the_loop(crowded: ApiNode, api: str, asked: str) 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(crowded.groups.run)
             nursery.start_soon(crowded.transactions.coordinator.run)
+            nursery.start_soon(crowded.sharing.run)
             await trio.sleep(1)
             response, turns = await handle(crowded.broker, handler, request, huge.version)
             nursery.cancel_scope.cancel()
@@ -83,6 +86,7 @@ def test_every_api_that_lists_something_is_asked() -> None:
         "UpdateFeaturesRequest",
         "ConsumerGroupHeartbeatRequest",
         "StreamsGroupHeartbeatRequest",
+        "ShareGroupHeartbeatRequest",
         "WriteTxnMarkersRequest",
     }
     asked = {type(huge.build(range(1))).__name__ for huge in HUGE.values()}

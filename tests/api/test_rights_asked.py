@@ -27,6 +27,7 @@ from compat_tests.acls.scene import (
     Question,
     Scene,
 )
+from compat_tests.acls.share_group_questions import SHARE_GROUP
 from compat_tests.acls.test_matrix import CATALOGUES
 from compat_tests.acls.users import ADMIN, AUTHORIZER, password
 from pykbroker.api import HANDLERS
@@ -38,6 +39,7 @@ from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRe
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from pykbroker.protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
@@ -204,6 +206,19 @@ class Inquiry:
         )
         await self._done(join, 1)
         await self._done(streams_joining(STREAMS_GROUP, "member", topology(subtopology("0", TOPIC))), 0)
+        await self._join_share_group()
+
+    async def _join_share_group(self) -> None:
+        """A member of the share group has partitions, which it does when their state is there."""
+        beat = ShareGroupHeartbeatRequest(
+            group_id=SHARE_GROUP, member_id="member-of-the-matrix", member_epoch=0, subscribed_topic_names=[TOPIC]
+        )
+        answer = await self._done(beat, 1)
+        with trio.fail_after(ANSWER_S):
+            while answer.assignment is None or not answer.assignment.topic_partitions:
+                await trio.sleep(0.1)
+                beat.member_epoch = answer.member_epoch
+                answer = await self._done(beat, 1)
 
     async def _begin_transaction(self) -> None:
         """A topic is in a transaction, whatever became of the transaction before."""

@@ -14,10 +14,13 @@ from typing import Any, cast
 import trio
 import trio.testing
 
+import pykbroker.api.alter_share_group_offsets
 import pykbroker.api.consumer_group_describe
 import pykbroker.api.consumer_group_heartbeat
 import pykbroker.api.delete_groups
+import pykbroker.api.delete_share_group_offsets
 import pykbroker.api.describe_groups
+import pykbroker.api.describe_share_group_offsets
 import pykbroker.api.find_coordinator
 import pykbroker.api.heartbeat
 import pykbroker.api.join_group
@@ -26,11 +29,13 @@ import pykbroker.api.list_groups
 import pykbroker.api.offset_commit
 import pykbroker.api.offset_delete
 import pykbroker.api.offset_fetch
+import pykbroker.api.share_group_describe
+import pykbroker.api.share_group_heartbeat
 import pykbroker.api.streams_group_describe
 import pykbroker.api.streams_group_heartbeat
 import pykbroker.api.sync_group  # noqa: F401 - importing the modules registers their handlers
 from pykbroker.config import BrokerConfig
-from pykbroker.metadata.features import GROUP_VERSION, STREAMS_VERSION
+from pykbroker.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from pykbroker.metadata.image import GROUP_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -48,6 +53,7 @@ from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopic
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
+from pykbroker.replication.reads import FetchIsolation, ListedOffset
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.server.coordinators.marker import Marker
 from pykbroker.server.network.handlers import ConnectionState, Handler, RequestContext
@@ -66,6 +72,8 @@ from tests.replication.brokers import Proposals
 
 NODE_ID = 1
 LISTENER = "PLAINTEXT"
+RECORDS = 10
+"""How many each partition has."""
 
 
 def marker(*, coordinator_epoch: int, is_commit: bool) -> Marker:
@@ -134,6 +142,19 @@ class FakeController:
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name) for topic in request.topics])
 
 
+class FakeEnds:
+    """The replicas of all topics but that of the groups: each has so many records."""
+
+    def __init__(self, records: int) -> None:
+        self._records = records
+
+    def get_partition(self, topic: str, index: int) -> FakeEnds:
+        return self
+
+    def known_offset(self, timestamp: int, isolation: FetchIsolation) -> ListedOffset:
+        return ListedOffset(offset=self._records)
+
+
 class Parked:
     """An answer to come. Nobody needs to wait for it."""
 
@@ -175,6 +196,7 @@ class World:
         self._replay(FeatureLevelRecord(name=STREAMS_VERSION, feature_level=1))
         channel = cast(ControllerChannel, self.controller)
         self.auto_topic_creation = AutoTopicCreation(self.config, channel, self.clock)
+        self._replay(FeatureLevelRecord(name=SHARE_VERSION, feature_level=1))
 
     def _replay(self, record: Message) -> ImageChanges:
         self._offset += 1
@@ -310,6 +332,7 @@ class _Broker:
 
     node_id = NODE_ID
     authorizer = None
+    image_conditions = None  # nobody waits: topics are there at once
 
     @property
     def config(self) -> BrokerConfig:
@@ -318,6 +341,10 @@ class _Broker:
     @property
     def image(self) -> MetadataImage:
         return self.world.image
+
+    @property
+    def partitions(self) -> FakeEnds:
+        return FakeEnds(RECORDS)
 
     @property
     def groups(self) -> GroupCoordinator:

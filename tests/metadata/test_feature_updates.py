@@ -36,6 +36,7 @@ def test_a_new_cluster_has_the_greatest_levels() -> None:
         "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
         "streams.version": 1,
+        "share.version": 1,
     }
 
 
@@ -99,6 +100,7 @@ def test_every_broker_must_know_the_level() -> None:
         BrokerFeature(name="group.version", min_supported_version=0, max_supported_version=1),
         BrokerFeature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
         BrokerFeature(name="streams.version", min_supported_version=0, max_supported_version=1),
+        BrokerFeature(name="share.version", min_supported_version=0, max_supported_version=1),
         BrokerFeature(name="transaction.version", min_supported_version=0, max_supported_version=1),
     ]
     request = BrokerRegistrationRequest(

@@ -24,6 +24,16 @@ class ConsumerGroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupConfig:
+    """Settings that each share group may have of its own; else they are the broker's `group.share.…`."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    """The shortest time between two target assignments (KIP-1263)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupConfig:
     """Settings that each streams group may have of its own; else they are the broker's `group.streams.…`."""
 
@@ -65,3 +75,6 @@ class GroupConfig:
     consumer_regex_refresh_interval_ms: int = 600_000
     """How old the topics of a regular expression may be, if no topic has changed."""
     streams_max_size: int = 2**31 - 1
+    share_max_size: int = 200
+    share_initialize_retry_interval_ms: int = 30_000
+    """How long a partition may be initializing until that is tried again."""

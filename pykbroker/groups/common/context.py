@@ -22,7 +22,8 @@ class Step:
     now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written. producer: id and epoch of the
     producer in whose transaction the records are. is_unfinished: the step did a part of the work and has to be made
     again. prepared: batches that are encoded already; they go in front of the records. may_describe: whether the client
-    whose request it is may describe a topic; None where it may describe all of them.
+    whose request it is may describe a topic; None where it may describe all of them. effects: what the driver does when
+    the records are committed.
     """
 
     now_ms: int
@@ -34,6 +35,7 @@ class Step:
     is_unfinished: bool = False
     prepared: Sequence[bytes] = ()
     may_describe: Callable[[str], bool] | None = None
+    effects: list[object] = field(default_factory=list)
 
     def append(self, record: CoordinatorRecord) -> None:
         self.records.append(record)
@@ -54,6 +56,7 @@ class Step:
             is_unfinished=self.is_unfinished,
             prepared=self.prepared,
             causes=self.causes,
+            effects=self.effects,
         )
 
 

@@ -1,6 +1,6 @@
 """The interface of a group to its shard, whichever type the group has. The model is Kafka's interface `Group`.
 
-Offsets are committed for classic groups and for consumer groups, and an administrator lists both; each type of group
+Offsets are committed for classic groups and for consumer groups, and an administrator lists all; each type of group
 says for itself who may commit, when an offset is unused, and which records delete the group. So the rules of offsets
 know this interface and neither type.
 """
@@ -22,10 +22,11 @@ class GroupType(Enum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     STREAMS = "streams"
+    SHARE = "share"
 
 
 class Group(Protocol):
-    """The interface of a group. A group id names one group, a `ClassicGroup` or a `ConsumerGroup`."""
+    """The interface of a group. A group id names one group: a `ClassicGroup`, a `ConsumerGroup` or a `ShareGroup`."""
 
     type: ClassVar[GroupType]
     group_id: str

@@ -1,20 +1,21 @@
-"""The records of `__consumer_offsets`: classic groups, committed offsets, and consumer groups in their parts (KIP-848).
+"""The records of `__consumer_offsets`: classic groups, committed offsets, and in their parts consumer groups (KIP-848),
+share groups (KIP-932) and streams groups (KIP-1071).
 
 Keys carry their type as an int16 before the body, values their version, as Kafka's `CoordinatorRecordSerde` writes
-them. Types that this coordinator does not know are reported by `UnknownRecord`, not
-guessed at.
+them. Types that this coordinator does not know are reported by `UnknownRecord`, not guessed at.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.messages import consumer_group_records as consumer
-from pykbroker.protocol.messages import streams_group_records as streams
 from pykbroker.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -26,6 +27,10 @@ from pykbroker.state_machine import BadRecord, UnknownRecord
 
 from .offset_record_bytes import NO_TIMESTAMP as NO_TIMESTAMP
 from .offset_record_bytes import key_bytes, read_key, read_value, value_bytes
+
+if TYPE_CHECKING:
+    from pykbroker.protocol.messages import share_group_records as share
+    from pykbroker.protocol.messages import streams_group_records as streams
 
 LEGACY_OFFSET_COMMIT_KEY = 0
 OFFSET_COMMIT_KEY = 1
@@ -45,20 +50,12 @@ CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
     consumer.ConsumerGroupCurrentMemberAssignmentKey: consumer.ConsumerGroupCurrentMemberAssignmentValue,
     consumer.ConsumerGroupRegularExpressionKey: consumer.ConsumerGroupRegularExpressionValue,
 }
-STREAMS_GROUP_TYPES: dict[type[Message], type[Message]] = {
-    streams.StreamsGroupMetadataKey: streams.StreamsGroupMetadataValue,
-    streams.StreamsGroupTopologyKey: streams.StreamsGroupTopologyValue,
-    streams.StreamsGroupMemberMetadataKey: streams.StreamsGroupMemberMetadataValue,
-    streams.StreamsGroupTargetAssignmentMetadataKey: streams.StreamsGroupTargetAssignmentMetadataValue,
-    streams.StreamsGroupTargetAssignmentMemberKey: streams.StreamsGroupTargetAssignmentMemberValue,
-    streams.StreamsGroupCurrentMemberAssignmentKey: streams.StreamsGroupCurrentMemberAssignmentValue,
-}
-_TYPES_BY_NUMBER = {
-    key.__schema__.api_key: (key, value) for key, value in (CONSUMER_GROUP_TYPES | STREAMS_GROUP_TYPES).items()
-}
+_CONSUMER_GROUP_TYPES_BY_NUMBER = {key.__schema__.api_key: (key, value) for key, value in CONSUMER_GROUP_TYPES.items()}
 CONSUMER_GROUP_VERSION = 0
+SHARE_GROUP_NUMBERS = range(10, 16)
+STREAMS_GROUP_NUMBERS = range(17, 24)
 
-RecordKey: TypeAlias = (
+RecordKey: TypeAlias = """(
     OffsetCommitKey
     | GroupMetadataKey
     | consumer.ConsumerGroupMetadataKey
@@ -68,14 +65,20 @@ RecordKey: TypeAlias = (
     | consumer.ConsumerGroupTargetAssignmentMemberKey
     | consumer.ConsumerGroupCurrentMemberAssignmentKey
     | consumer.ConsumerGroupRegularExpressionKey
+    | share.ShareGroupMemberMetadataKey
+    | share.ShareGroupMetadataKey
+    | share.ShareGroupTargetAssignmentMetadataKey
+    | share.ShareGroupTargetAssignmentMemberKey
+    | share.ShareGroupCurrentMemberAssignmentKey
+    | share.ShareGroupStatePartitionMetadataKey
     | streams.StreamsGroupMetadataKey
     | streams.StreamsGroupTopologyKey
     | streams.StreamsGroupMemberMetadataKey
     | streams.StreamsGroupTargetAssignmentMetadataKey
     | streams.StreamsGroupTargetAssignmentMemberKey
     | streams.StreamsGroupCurrentMemberAssignmentKey
-)
-RecordValue: TypeAlias = (
+)"""
+RecordValue: TypeAlias = """(
     OffsetCommitValue
     | GroupMetadataValue
     | consumer.ConsumerGroupMetadataValue
@@ -85,13 +88,58 @@ RecordValue: TypeAlias = (
     | consumer.ConsumerGroupTargetAssignmentMemberValue
     | consumer.ConsumerGroupCurrentMemberAssignmentValue
     | consumer.ConsumerGroupRegularExpressionValue
+    | share.ShareGroupMemberMetadataValue
+    | share.ShareGroupMetadataValue
+    | share.ShareGroupTargetAssignmentMetadataValue
+    | share.ShareGroupTargetAssignmentMemberValue
+    | share.ShareGroupCurrentMemberAssignmentValue
+    | share.ShareGroupStatePartitionMetadataValue
     | streams.StreamsGroupMetadataValue
     | streams.StreamsGroupTopologyValue
     | streams.StreamsGroupMemberMetadataValue
     | streams.StreamsGroupTargetAssignmentMetadataValue
     | streams.StreamsGroupTargetAssignmentMemberValue
     | streams.StreamsGroupCurrentMemberAssignmentValue
-)
+)"""
+
+
+@cache
+def share_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values by number. A broker without share groups does not need the memory."""
+    from pykbroker.protocol.messages import share_group_records as share
+
+    types: dict[type[Message], type[Message]] = {
+        share.ShareGroupMemberMetadataKey: share.ShareGroupMemberMetadataValue,
+        share.ShareGroupMetadataKey: share.ShareGroupMetadataValue,
+        share.ShareGroupTargetAssignmentMetadataKey: share.ShareGroupTargetAssignmentMetadataValue,
+        share.ShareGroupTargetAssignmentMemberKey: share.ShareGroupTargetAssignmentMemberValue,
+        share.ShareGroupCurrentMemberAssignmentKey: share.ShareGroupCurrentMemberAssignmentValue,
+        share.ShareGroupStatePartitionMetadataKey: share.ShareGroupStatePartitionMetadataValue,
+    }
+    return {key.__schema__.api_key: (key, value) for key, value in types.items()}
+
+
+@cache
+def streams_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values by number. A broker without streams groups does not need the memory."""
+    from pykbroker.protocol.messages import streams_group_records as streams
+
+    types: dict[type[Message], type[Message]] = {
+        streams.StreamsGroupMetadataKey: streams.StreamsGroupMetadataValue,
+        streams.StreamsGroupTopologyKey: streams.StreamsGroupTopologyValue,
+        streams.StreamsGroupMemberMetadataKey: streams.StreamsGroupMemberMetadataValue,
+        streams.StreamsGroupTargetAssignmentMetadataKey: streams.StreamsGroupTargetAssignmentMetadataValue,
+        streams.StreamsGroupTargetAssignmentMemberKey: streams.StreamsGroupTargetAssignmentMemberValue,
+        streams.StreamsGroupCurrentMemberAssignmentKey: streams.StreamsGroupCurrentMemberAssignmentValue,
+    }
+    return {key.__schema__.api_key: (key, value) for key, value in types.items()}
+
+
+def _types_by_number(number: int) -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values of the groups to which the number belongs."""
+    if number in SHARE_GROUP_NUMBERS:
+        return share_group_types()
+    return streams_group_types() if number in STREAMS_GROUP_NUMBERS else _CONSUMER_GROUP_TYPES_BY_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +220,13 @@ def _decode(key: bytes, value: bytes | None) -> CoordinatorRecord:
         return CoordinatorRecord(read_key(key) or _whole(OffsetCommitKey, 0, key), offset)
     if key_type == GROUP_METADATA_KEY:
         return CoordinatorRecord(_whole(GroupMetadataKey, 0, key), _decode_value(GroupMetadataValue, value))
-    if key_type in _TYPES_BY_NUMBER:
-        of_key, of_value = _TYPES_BY_NUMBER[key_type]
-        return CoordinatorRecord(
-            cast(RecordKey, _whole(of_key, 0, key)), cast(RecordValue, _decode_value(of_value, value))
-        )
-    raise UnknownRecord(f"unknown record type {key_type}")
+    types = _types_by_number(key_type)
+    if key_type not in types:
+        raise UnknownRecord(f"unknown record type {key_type}")
+    of_key, of_value = types[key_type]
+    return CoordinatorRecord(
+        cast("RecordKey", _whole(of_key, 0, key)), cast("RecordValue", _decode_value(of_value, value))
+    )
 
 
 def _decode_value(type_: type[MessageT], data: bytes | None) -> MessageT | None:

@@ -6,7 +6,7 @@ a part at a time. `check_group_id` is what the protocol's requests need before t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRe
 from pykbroker.protocol.messages.group_admin import ListGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pykbroker.protocol.messages.topics import CreatableTopic
 
 MOST_NAMES = 10_000
-"""How many topics one member of a consumer group may name; a regular expression may match any number."""
+"""How many topics one member of a consumer or share group may name; a regular expression may match any number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,62 @@ class StreamsHeartbeatAnswer:
 
     response: StreamsGroupHeartbeatResponse
     missing: Sequence[CreatableTopic] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeShareGroup:
+    """One group of a ShareGroupDescribe request. Answered by a `ShareGroupAsOfNow`."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindSharePartitions:
+    """The share partitions of a group whose state is kept. Answered by partitions by topic id."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndShareInitialization:
+    """The share coordinator has, or could not, create the state of these partitions. Answered by None.
+
+    topics: partitions by topic id. is_done: whether all of their state is there.
+    """
+
+    group_id: str
+    topics: Mapping[bytes, frozenset[int]]
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterShareOffsets:
+    """New start offsets of a share group without members. Answered by a `ShareAlteration`.
+
+    topics: by name, the start offsets by partition.
+    """
+
+    group_id: str
+    topics: Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginShareStateDeletion:
+    """The state of a share group without members is about to be deleted. Answered by a `ShareDeletion`.
+
+    topics: the names of the topics; None for all, where the group goes, too.
+    """
+
+    group_id: str
+    topics: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndShareStateDeletion:
+    """The share coordinator keeps no state of these topics any more. Answered by None."""
+
+    group_id: str
+    topic_ids: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,5 +144,5 @@ def check_group_id(group_id: str, request: object) -> None:
         return
     if isinstance(request, _NEED_A_GROUP):
         raise ApiError(ErrorCode.INVALID_GROUP_ID)
-    if isinstance(request, ConsumerGroupHeartbeatRequest):
+    if isinstance(request, ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest):
         raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")

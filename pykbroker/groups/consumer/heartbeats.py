@@ -138,10 +138,10 @@ class ConsumerHeartbeats:
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        if is_joining and (group is None or (isinstance(group, ClassicGroup) and group.is_empty)):
+        if is_joining and group is None:
             return ConsumerGroup(group_id)
         if is_joining and isinstance(group, ClassicGroup):
-            return self._migration.upgraded(group)
+            return ConsumerGroup(group_id) if group.is_empty else self._migration.upgraded(group)
         raise self._not_found(group_id)
 
     def _not_found(self, group_id: str, kind: str = "Consumer group") -> ApiError:

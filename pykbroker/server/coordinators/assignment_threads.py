@@ -1,4 +1,4 @@
-"""Threads compute the large target assignments of consumer groups and streams groups (KIP-1263).
+"""Threads compute the large target assignments of consumer, share and streams groups (KIP-1263).
 
 All shards of a node share them: a task waits for its turn, is computed, and what came of it goes back to the shard that
 wanted it, if that is still there. Kafka's counterpart is the executor of its `GroupMetadataManager`.
@@ -21,10 +21,11 @@ from ..runtime.threads import Threads
 if TYPE_CHECKING:
     from pykbroker.groups.common.records import EncodedRecord
     from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
+    from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
     from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
 
-    Task: TypeAlias = AssignmentTask | StreamsAssignmentTask
-    Computed: TypeAlias = ComputedAssignment | ComputedStreamsAssignment
+    Task: TypeAlias = AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask
+    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import trio
@@ -156,6 +156,12 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def is_history(self, result: Result[Any]) -> bool:
         """Tell whether the causes of a step are kept for who asks why."""
         return True
+
+    def logged(self, shard: ShardT) -> Callable[[Any, int], None] | None:
+        """Return what is told of each record of the shard that stands in the log, and of its offset, in the order of
+        the log; None where nobody wants to know.
+        """
+        return None
 
     async def run_beside(self) -> None:
         """Run what else has to run as long as the driver does."""
@@ -411,11 +417,15 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         batches = [*prepared, *encoded]
         if any(len(batch) > max_bytes for batch in batches):
             return ErrorCode.MESSAGE_TOO_LARGE  # before a part of them is there
+        base_offset = led.partition.log.log_end_offset
         try:
             for batch in batches:
                 self._append_batch(led, batch, timestamp_ms)
         except ApiError as error:
             return error.code
+        if (logged := self.logged(led.shard)) is not None:
+            for offset, record in enumerate(chain.from_iterable(steps), base_offset):
+                logged(record, offset)
         return None
 
     def _append_batch(self, led: LedShard[ShardT], batch: bytes, timestamp_ms: int) -> Appended:
@@ -577,7 +587,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         await self._work.wait(wait_ms / 1000)
 
     async def _load_shard(self, led: LedShard[ShardT]) -> None:
-        replayer = Replayer(led.shard, led.name)
+        replayer = Replayer(led.shard, led.name, self.logged(led.shard))
         if await self._loading.load(led, replayer) and await self._prepare_timers(led):
             self._activate(led, replayer)
         elif led.state is CoordinatorState.LOADING:

@@ -176,10 +176,18 @@ def _decode(
 class Replayer:
     """The replayer feeds what was read from a partition's log into a shard: records, those of open transactions, and
     their ends.
+
+    logged: told of each record that was replayed, and of its offset; None where nobody wants to know.
     """
 
-    def __init__(self, shard: CoordinatedShard[Any, Any], partition_name: str) -> None:
+    def __init__(
+        self,
+        shard: CoordinatedShard[Any, Any],
+        partition_name: str,
+        logged: Callable[[Any, int], None] | None = None,
+    ) -> None:
         self._shard = shard
+        self._logged = logged
         self._partition_name = partition_name
         self.replayed = 0
         self.skipped = 0
@@ -211,6 +219,8 @@ class Replayer:
             else:
                 self._shard.replay_pending(item.producer_id, key, value)
             self.replayed += 1
+            if self._logged is not None:
+                self._logged(item.record, item.offset)
         except BadRecord as error:
             self._skip(f"offset {item.offset}: {error}")
 

@@ -7,18 +7,18 @@ is `GroupCoordinatorService`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
 from pykbroker.config.group_keys import GroupValues, group_values
-from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, StreamsGroupConfig
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig, StreamsGroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
@@ -37,7 +37,8 @@ from .assignment_threads import AssignmentThreads, ShardAssignments
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import encode_batches, record_room_bytes
 from .group_topics import ImageTopics
-from .led_shard import CoordinatorState, MakeStep
+from .led_shard import CoordinatorState, LedShard, MakeStep
+from .share_states import ShareStates
 from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
@@ -45,7 +46,11 @@ if TYPE_CHECKING:
     from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
     from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
     from pykbroker.groups.shard import GroupRequest, GroupShard
+    from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment
+    from pykbroker.groups.share.state_changes import ShareInitialization
     from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment
+
+    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -84,6 +89,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         self.topic_regexes = TopicRegexResolver(image, threads)
         self._assignments = AssignmentThreads(threads)
         self.waiting_members = WaitingMembers()
+        self.share_states = ShareStates(self)
         self._topics = ImageTopics(image)
         self.metadata_hash = MetadataHash(self._topics)
 
@@ -109,6 +115,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
                 self._assignments, partial(self._encoding, partition), partial(self._put_assignment, partition)
             ),
             self.metadata_hash,
+            self._share_config,
             self.streams_config,
         )
 
@@ -117,7 +124,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
         return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
 
-    def _put_assignment(self, partition: Partition, computed: ComputedAssignment | ComputedStreamsAssignment) -> None:
+    def _put_assignment(self, partition: Partition, computed: Computed) -> None:
         """Give the assignment to whichever shard the partition has now: only the one that wanted it takes it."""
         led = self._shards.get(partition.index)
         if led is None or led.partition is not partition:
@@ -136,6 +143,35 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.topic_regexes.run)
             nursery.start_soon(self._assignments.run)
+            nursery.start_soon(self.share_states.run)
+
+    # Share groups
+
+    def carry_out(self, led: LedShard[GroupShard], effect: object) -> None:
+        """Have the state of share partitions created: groups have no other effects."""
+        initialization: ShareInitialization = cast("ShareInitialization", effect)
+        self.share_states.begin(initialization)
+
+    def is_share_group(self, group_id: str) -> bool:
+        """Tell whether this node coordinates a share group of that id."""
+        shard = self._shard_of(group_id)
+        return shard is not None and shard.is_share(group_id)
+
+    def share_partitions_to_initialize(self, group_id: str) -> Mapping[bytes, frozenset[int]]:
+        """Return the partitions, by topic id, that a share group waits for to be initialized."""
+        shard = self._shard_of(group_id)
+        return {} if shard is None or not shard.is_share(group_id) else shard.share.initializing(group_id)
+
+    def tell_group(self, group_id: str, request: GroupRequest, context: CoordinatorContext) -> None:
+        """Submit a request whose answer nobody waits to hear; a group that is coordinated elsewhere hears nothing."""
+        index = self.partition_for(group_id)
+        led = None if index is None else self._shards.get(index)
+        if led is not None:
+            self.tell(led, request, context)
+
+    def _shard_of(self, group_id: str) -> GroupShard | None:
+        index = self.partition_for(group_id)
+        return None if index is None else self.shard(index)
 
     def level_of(self, result: Result[CoordinatorRecord]) -> int:
         """Return the level at which the log tells of a step: commits are daily business."""
@@ -198,6 +234,14 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             assignment_interval_ms=values.int("consumer.assignment.interval.ms"),
         )
 
+    def _share_config(self, group_id: str) -> ShareGroupConfig:
+        values = self._values(group_id)
+        return ShareGroupConfig(
+            session_timeout_ms=values.int("share.session.timeout.ms"),
+            heartbeat_interval_ms=values.int("share.heartbeat.interval.ms"),
+            assignment_interval_ms=values.int("share.assignment.interval.ms"),
+        )
+
     def streams_config(self, group_id: str) -> StreamsGroupConfig:
         """The settings of a streams group."""
         values = self._values(group_id)
@@ -220,7 +264,7 @@ def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.forget_topics(deleted, now_ms, timestamp_ms)
 
 
-def _putting(computed: ComputedAssignment | ComputedStreamsAssignment) -> MakeStep[GroupShard]:
+def _putting(computed: Computed) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.put_assignment(computed, now_ms, timestamp_ms)
 
 
@@ -251,4 +295,6 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         consumer_migration_policy=config.str("group.consumer.migration.policy").lower(),
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
         streams_max_size=config.int("group.streams.max.size"),
+        share_max_size=config.int("group.share.max.size"),
+        share_initialize_retry_interval_ms=config.int("group.share.initialize.retry.interval.ms"),
     )

@@ -247,6 +247,8 @@ class Connection:
                 self.state.when_closed()
             if self.state.telemetry_ends is not None:
                 self.state.telemetry_ends()
+            if self.state.share_sessions_end is not None:
+                self.state.share_sessions_end()
 
     def finish(self) -> None:
         """Close as soon as no request is in hand."""

@@ -78,6 +78,8 @@ class ConnectionState:
     """Is called once, when the connection has ended for whatever reason."""
     telemetry_ends: Callable[[], None] | None = None
     """Is called then as well, where the client has asked for subscriptions of metrics (KIP-714)."""
+    share_sessions_end: Callable[[], None] | None = None
+    """And where share sessions have begun on the connection (KIP-932)."""
     when_unpacked: Callable[[], None] | None = None
     """Is called where a large frame is released before its request is answered."""
     has_left: bool = False

@@ -16,8 +16,10 @@ from pykbroker.metadata.image import MetadataImage
 from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.replica_selector import RackAwareReplicaSelector
+from pykbroker.sharing.persister import Persister
 
 from ..coordinators.group_coordinator import GroupCoordinator
+from ..coordinators.share_coordinator import ShareCoordinator
 from ..quorum.broker_watch import BrokerWatch
 from ..quorum.controller_channel import ControllerChannel
 from ..quorum.controller_driver import ControllerDriver
@@ -31,8 +33,10 @@ from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
+from ..sharing.share_partitions import SharePartitions
 from .auto_topic_creation import AutoTopicCreation
 from .node_authorizer import NodeAuthorizer
+from .node_sharing import NodeSharing
 from .node_transactions import NodeTransactions
 
 if TYPE_CHECKING:
@@ -77,8 +81,10 @@ class Broker(ClusterNode):
     partitions: ReplicaManager
     groups: GroupCoordinator
     transactions: NodeTransactions
+    sharing: NodeSharing
     auto_topic_creation: AutoTopicCreation
     log_moves: LogMoves
+    share_partitions: SharePartitions
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
     """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""
@@ -91,3 +97,12 @@ class Broker(ClusterNode):
     """Other brokers' fetches have turns of their own: replication does not queue behind long requests of clients."""
     encoded_topics: EncodedTopicsOfNode = field(default_factory=EncodedTopicsOfNode)
     encoding_all_topics: trio.Lock = field(default_factory=trio.Lock)
+
+    @property
+    def share_coordinator(self) -> ShareCoordinator:
+        return self.sharing.coordinator
+
+    @property
+    def persister(self) -> Persister:
+        """The state of share partitions, whichever broker coordinates them."""
+        return self.sharing.persister

@@ -26,6 +26,8 @@ class BrokerRole:
             await nursery.start(broker.partitions.run)
             await nursery.start(broker.groups.run)
             await nursery.start(broker.transactions.run)
+            await nursery.start(broker.sharing.run)
+            await nursery.start(broker.share_partitions.run)
             await nursery.start(self.lifecycle.run)
             submit, epoch = broker.controller_channel.submit, lambda: self.lifecycle.epoch
             nursery.start_soon(self.replication.run, submit, epoch)

@@ -6,6 +6,8 @@ each row of theirs gets the error.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pykbroker.long_work import LongWork, each_of
 from pykbroker.metadata import error_responses
 from pykbroker.protocol.api_keys import response_type
@@ -50,6 +52,8 @@ from pykbroker.protocol.messages.transactions import (
 )
 from pykbroker.protocol.schema import Message
 
+from ..coordinators.share_state_questions import QUESTIONS, Question
+
 _TOPIC_IDS_SINCE = 13
 
 
@@ -74,6 +78,8 @@ def refused(request: Message, version: int, error: ApiError) -> LongWork[Message
             return (yield from _described_credentials(request, error))
         case DescribeConfigsRequest():
             return (yield from _configs(request, error))
+        case _ if (question := QUESTIONS.get(type(request))) is not None:
+            return (yield from _share_state(question, request, error))
         case DescribeClientQuotasRequest():
             return DescribeClientQuotasResponse(error_code=error.code, error_message=None, entries=None)
         case _ if not _has_error_on_top(request):
@@ -152,6 +158,16 @@ def _markers(request: WriteTxnMarkersRequest, error: ApiError) -> LongWork[Messa
             result.topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
         response.markers.append(result)
     return response
+
+
+def _share_state(question: Question[Any, Any], request: Message, error: ApiError) -> LongWork[Message]:
+    topics: dict[bytes, dict[int, Any]] = {}
+    for each in question.asked_in(request):
+        key = question.key(each)
+        failed = question.failed(key, error.code, str(error))
+        topics.setdefault(key.topic_id, {})[key.partition] = question.result(failed)
+        yield 3 * question.weight(each)
+    return question.response(topics)
 
 
 def _moves(request: AlterReplicaLogDirsRequest, error: ApiError) -> LongWork[Message]:

@@ -12,6 +12,7 @@ from ...replicas.directory_assignments import DirectoryAssignments
 from ...replicas.fetch_sightings import FetchSightings
 from ...replicas.log_moves import LogMoves
 from ...replicas.replica_selector import replica_selector
+from ...sharing.share_partitions import SharePartitions
 from ..auto_topic_creation import AutoTopicCreation
 from ..bound_listeners import BoundListener
 from ..broker import Broker, ClusterNode
@@ -21,6 +22,7 @@ from ..environment import Environment
 from ..node_storage import NodeStorage
 from ..unserved_settings import UnservedSettings
 from .replicas import node_replication, replica_manager
+from .sharing import node_sharing
 from .transactions import node_transactions
 
 if TYPE_CHECKING:
@@ -47,7 +49,13 @@ def broker_role(
     replicas.failures.on_offline = lifecycle.wake
     replication = node_replication(node.config, replicas, broker.transactions.inter_broker, node.clock)
     unserved = UnservedSettings(node.node_id, has_authorizer=node.authorizer is not None)
-    for listener in (replicas.apply, broker.groups.apply, lifecycle.apply, unserved.apply):
+    for listener in (
+        replicas.apply,
+        broker.groups.apply,
+        broker.sharing.coordinator.apply,
+        lifecycle.apply,
+        unserved.apply,
+    ):
         node.metadata.subscribe(listener)
     node.metadata.watch(replicas.note_applied)
     return BrokerRole(broker, replication, assignments, lifecycle)
@@ -93,8 +101,19 @@ def _broker(
         threads=threads,
         time=environment.time,
     )
-    replicas.subscribe(groups.topic, groups)
-    replicas.subscribe(transactions.coordinator.topic, transactions.coordinator)
+    sharing = node_sharing(
+        config,
+        node.controller_channel,
+        node.image_conditions,
+        replicas,
+        transactions.inter_broker,
+        image=lambda: node.image,
+        clock=clock,
+        threads=threads,
+    )
+    groups.share_states.persister = sharing.persister
+    for coordinator in (groups, transactions.coordinator, sharing.coordinator):
+        replicas.subscribe(coordinator.topic, coordinator)
     session_slots = config.int("max.incremental.fetch.session.cache.slots")
     return Broker(
         config=config,
@@ -113,6 +132,10 @@ def _broker(
         partitions=replicas,
         groups=groups,
         transactions=transactions,
+        sharing=sharing,
+        share_partitions=SharePartitions(
+            config, replicas, sharing.persister, image=lambda: node.image, clock=clock, threads=threads
+        ),
         auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),

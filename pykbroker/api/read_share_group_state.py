@@ -1,0 +1,22 @@
+"""ReadShareGroupState (key 84): a partition's leader takes up the state of share partitions (KIP-932).
+
+Served is version 0.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.share_state import ReadShareGroupStateRequest
+from pykbroker.protocol.schema import Message
+from pykbroker.security.acls.operations import Operation
+from pykbroker.server.coordinators.share_state_questions import READ
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
+
+from .share_state_requests import answer_question
+
+
+@handles(ReadShareGroupStateRequest, needs=cluster(Operation.CLUSTER_ACTION))
+async def read_share_group_state(context: RequestContext[Broker], request: ReadShareGroupStateRequest) -> Message:
+    return await answer_question(context, READ, request)

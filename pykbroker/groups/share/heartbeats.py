@@ -1,0 +1,271 @@
+"""ShareGroupHeartbeat (KIP-932): a member joins, stays, is told its assignment, and leaves.
+
+One request does up to four things. It adds or changes the member, and with it the group's epoch; it computes the target
+assignment where that is older than the group's epoch; the member takes its part of it; and partitions of subscribed
+topics that the share coordinator has no state of are initialized, so that a later heartbeat can assign them. The model
+is `shareGroupHeartbeat` of Kafka's `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.protocol.messages.share_groups import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    ShareGroupHeartbeatResponseAssignment,
+    ShareGroupHeartbeatResponseTopicPartitions,
+)
+from pykbroker.state_machine import CauseKind, CoordinatorContext
+
+from ..assignors.model import Assignment
+from ..common.config import GroupConfig, ShareGroupConfig
+from ..common.context import Step
+from ..common.deadlines import Deadlines, SessionTimeout
+from ..common.group import Group
+from ..common.requests import MOST_NAMES
+from ..common.topic_changes import TopicChanges
+from ..common.topics import MetadataHash, TopicsView
+from .share_group import ShareGroup, find_share, not_a_share_group
+from .share_group_member import JOINING_EPOCH, LEAVING_EPOCH, ShareGroupMember, sorted_names
+from .share_records import assignment_record, group_epoch_record, member_record, member_tombstones
+from .share_replay import ShareReplay
+from .share_targets import ShareTargets
+from .state_changes import StateChanges
+
+
+class ShareHeartbeats:
+    """The rules of ShareGroupHeartbeat, and of sessions.
+
+    config_of: the settings of a group by its id.
+    """
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        groups: dict[str, Group],
+        deadlines: Deadlines,
+        topics: TopicsView,
+        metadata_hash: MetadataHash,
+        topic_changes: TopicChanges,
+        records: ShareReplay,
+        targets: ShareTargets,
+        states: StateChanges,
+        config_of: Callable[[str], ShareGroupConfig],
+    ) -> None:
+        self._config = config
+        self._groups = groups
+        self._deadlines = deadlines
+        self._topics = topics
+        self._metadata_hash = metadata_hash
+        self._topic_changes = topic_changes
+        self._records = records
+        self._targets = targets
+        self._states = states
+        self._config_of = config_of
+
+    def heartbeat(
+        self, request: ShareGroupHeartbeatRequest, context: CoordinatorContext, step: Step
+    ) -> ShareGroupHeartbeatResponse:
+        try:
+            validate_request(request)
+            if request.member_epoch == LEAVING_EPOCH:
+                return self._leave(request, step)
+            return self._beat(request, context, step)
+        except ApiError as error:
+            return refused_share_heartbeat(error)
+
+    # Leaving
+
+    def _leave(self, request: ShareGroupHeartbeatRequest, step: Step) -> ShareGroupHeartbeatResponse:
+        """Raises ApiError."""
+        group = find_share(self._groups, request.group_id)
+        if group is None:
+            raise not_a_share_group(self._groups, request.group_id, "Group")
+        member = _known_member(group, request.member_id)
+        self._remove(group, member, "it left", step)
+        return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+
+    def _remove(self, group: ShareGroup, member: ShareGroupMember, cause: str, step: Step) -> None:
+        for tombstone in member_tombstones(group.group_id, member.member_id):
+            self._records.change(tombstone, step)
+        self._deadlines.cancel(SessionTimeout(group.group_id, member.member_id))
+        step.because(group.group_id, f"{member.member_id} removed: {cause}")
+        self._start_epoch(group, self._metadata_hash.of(group.topic_names), step)
+
+    def expire_session(self, group: ShareGroup, member_id: str, step: Step) -> None:
+        member = group.members.get(member_id)
+        if member is not None:
+            self._remove(group, member, "no heartbeat within its session timeout", step)
+
+    # Joining and staying
+
+    def _beat(
+        self, request: ShareGroupHeartbeatRequest, context: CoordinatorContext, step: Step
+    ) -> ShareGroupHeartbeatResponse:
+        """Join the member, or keep its session. Raises ApiError. Everything is validated before anything changes."""
+        is_joining = request.member_epoch == JOINING_EPOCH
+        group = self._find_group(request.group_id, is_joining=is_joining)
+        if len(group.members) >= self._config.share_max_size and request.member_id not in group.members:
+            words = f"The share group has reached its maximum capacity of {self._config.share_max_size} members."
+            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, words)
+        is_new = is_joining and request.member_id not in group.members
+        before = ShareGroupMember(member_id=request.member_id) if is_new else _known_member(group, request.member_id)
+        _validate_epoch(before, request.member_epoch)
+        updated = _updated(before, request, context)
+        if updated != before:
+            self._validate_size(group, updated)
+        self._groups[group.group_id] = group
+        topics_changed, starts_epoch = self._put(group, before, updated, step, is_new=is_new)
+        config = self._config_of(group.group_id)
+        self._targets.update_if_due(group, config.assignment_interval_ms, step)
+        current = self._reconcile(group, updated, step, has_subscription_changed=starts_epoch)
+        self.keep_session(group, current.member_id, config.session_timeout_ms, step)
+        self._states.initialize_if_due(group, step, topics_changed=topics_changed)
+        is_told = is_joining or request.subscribed_topic_names is not None or before.assigned != current.assigned
+        return ShareGroupHeartbeatResponse(
+            member_id=current.member_id,
+            member_epoch=current.member_epoch,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            assignment=_told(current.assigned) if is_told else None,
+        )
+
+    def _find_group(self, group_id: str, *, is_joining: bool) -> ShareGroup:
+        """The group, or a new one. Raises ApiError. Changes nothing. No group of another type becomes a share group."""
+        group = self._groups.get(group_id)
+        if group is None and is_joining:
+            return ShareGroup(group_id)
+        if not isinstance(group, ShareGroup):
+            raise not_a_share_group(self._groups, group_id, "Share group")
+        return group
+
+    def _validate_size(self, group: ShareGroup, updated: ShareGroupMember) -> None:
+        """Raises ApiError for a member whose record is too large: a failed append makes all groups load again."""
+        size_bytes = member_record(group.group_id, updated).size_bytes
+        if size_bytes > self._config.max_record_bytes:
+            words = f"The member's subscription takes {size_bytes} bytes, of {self._config.max_record_bytes} at most."
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, words)
+
+    def _put(
+        self, group: ShareGroup, before: ShareGroupMember, updated: ShareGroupMember, step: Step, *, is_new: bool
+    ) -> tuple[bool, bool]:
+        """Put the member into the group. Tell whether the group's topics may have changed, and whether an epoch has
+        begun."""
+        starts_epoch = updated.subscribed_topic_names != before.subscribed_topic_names
+        if updated != before or is_new:
+            self._records.change(member_record(group.group_id, updated), step)
+            comes = "joined, and subscribes" if is_new else "subscribes"
+            topics = ", ".join(updated.subscribed_topic_names) or "nothing"
+            step.because(group.group_id, f"{updated.member_id} {comes} to {topics}")
+        if group.assignment_epoch >= group.group_epoch and self._targets.is_pending(group):
+            step.because(group.group_id, "partitions were initialized that nobody has yet")
+            starts_epoch = True
+        topics_changed = starts_epoch or self._topic_changes.concern(group)
+        if topics_changed:
+            metadata_hash = self._metadata_hash.of(group.topic_names)
+            if metadata_hash != group.metadata_hash:
+                starts_epoch = True
+            if starts_epoch:
+                self._start_epoch(group, metadata_hash, step)
+            self._topic_changes.are_seen_by(group)
+        return topics_changed, starts_epoch
+
+    def _start_epoch(self, group: ShareGroup, metadata_hash: int, step: Step) -> None:
+        """Raise the group's epoch, so that a new target assignment is computed."""
+        self._records.change(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash), step)
+        step.because(group.group_id, f"epoch {group.group_epoch} begins", CauseKind.REBALANCE)
+
+    def _reconcile(
+        self, group: ShareGroup, member: ShareGroupMember, step: Step, *, has_subscription_changed: bool
+    ) -> ShareGroupMember:
+        """Give the member its part of the target assignment, without topics that it is not subscribed to any more."""
+        epoch = group.assignment_epoch
+        if not has_subscription_changed and member.is_reconciled_to(epoch):
+            return member
+        target = self._filtered(group.target_of(member.member_id), member)
+        is_behind = epoch != member.member_epoch
+        current = member.in_epoch(epoch, target) if is_behind else replace(member, assigned=target)
+        if current != member:
+            self._records.change(assignment_record(group.group_id, current), step)
+            step.because(group.group_id, f"{member.member_id} has its part of epoch {epoch}")
+        return current
+
+    def _filtered(self, target: Assignment, member: ShareGroupMember) -> Assignment:
+        names = set(member.subscribed_topic_names)
+        if all(self._topics.topic_name(topic_id) in names for topic_id in target):
+            return target
+        return {topic_id: each for topic_id, each in target.items() if self._topics.topic_name(topic_id) in names}
+
+    def keep_session(self, group: ShareGroup, member_id: str, timeout_ms: int, step: Step) -> None:
+        self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
+
+
+def validate_request(request: ShareGroupHeartbeatRequest) -> None:
+    """Raises ApiError for fields that are missing or empty, in the order in which Kafka looks at them
+    (`GroupCoordinatorService.throwIfShareGroupHeartbeatRequestIsInvalid`)."""
+    names = request.subscribed_topic_names
+    if not request.member_id.strip():
+        raise ApiError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
+    if not request.group_id.strip():
+        raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+    if request.rack_id is not None and not request.rack_id.strip():
+        raise ApiError(ErrorCode.INVALID_REQUEST, "RackId can't be empty.")
+    if request.member_epoch == JOINING_EPOCH and not names:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
+    if request.member_epoch < LEAVING_EPOCH:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    if names is not None and len(names) > MOST_NAMES:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"SubscribedTopicNames has more than {MOST_NAMES} names.")
+
+
+def refused_share_heartbeat(error: ApiError) -> ShareGroupHeartbeatResponse:
+    return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+def _known_member(group: ShareGroup, member_id: str) -> ShareGroupMember:
+    """Raises ApiError."""
+    member = group.members.get(member_id)
+    if member is None:
+        words = f"Member {member_id} is not a member of group {group.group_id}."
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
+    return member
+
+
+def _validate_epoch(member: ShareGroupMember, epoch: int) -> None:
+    """The answer that brought the newest epoch may have been lost: the member may send the one before. Raises
+    ApiError."""
+    if epoch in (JOINING_EPOCH, member.member_epoch, member.previous_member_epoch):
+        return
+    which = "greater" if epoch > member.member_epoch else "smaller"
+    words = (
+        f"The share group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.member_epoch})"
+    )
+    if epoch < member.member_epoch:
+        words += f", and it does not match the previous member epoch ({member.previous_member_epoch})"
+    raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, f"{words}. The member must abandon all its partitions and rejoin.")
+
+
+def _updated(
+    member: ShareGroupMember, request: ShareGroupHeartbeatRequest, context: CoordinatorContext
+) -> ShareGroupMember:
+    """The member as the request describes it. Fields that the request leaves out keep their values."""
+    names = request.subscribed_topic_names
+    return replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        subscribed_topic_names=member.subscribed_topic_names if names is None else sorted_names(names),
+        client_id=context.client_id,
+        client_host=context.client_host,
+    )
+
+
+def _told(assignment: Assignment) -> ShareGroupHeartbeatResponseAssignment:
+    return ShareGroupHeartbeatResponseAssignment(
+        topic_partitions=[
+            ShareGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in assignment.items()
+        ]
+    )

@@ -1,0 +1,221 @@
+"""One share group (KIP-932): its epochs, its members, what each of them should have, and whose state is kept.
+
+Three numbers follow each other, as in a consumer group. The group epoch rises whenever a member comes, changes its
+subscription or leaves, when the subscribed topics change, and when partitions were initialized that nobody has yet. The
+assignment epoch is the group epoch for which the target assignment was computed. A member's epoch becomes the
+assignment epoch by its next heartbeat, with which it takes its part of the target at once.
+
+The group is EMPTY or STABLE, as it has members or not. It does not end by itself: an administrator deletes it.
+
+What must hold between steps:
+- The group epoch and the assignment epoch never fall.
+- No member's epoch is above the assignment epoch, and the assignment epoch is not above the group epoch.
+- A target assignment has partitions only that were initialized when it was computed.
+- Counts that are derived from members are those of the members as they are.
+
+The group changes by records only, those that the rules append and those that are read back (`share_replay`), so that
+both give the same group. The model is Kafka's `ShareGroup`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import ClassVar, Final
+
+from pykbroker.protocol.errors import ApiError, ErrorCode
+
+from ..assignors.model import Assignment
+from ..common.group import Group, GroupType
+from ..common.records import CoordinatorRecord
+from .share_group_member import ShareGroupMember
+from .share_records import (
+    group_tombstone,
+    member_tombstones,
+    state_tombstone,
+    target_epoch_tombstone,
+)
+from .state_partitions import StatePartitions
+
+SHARE_PROTOCOL_TYPE: Final = "share"
+NO_ASSIGNMENT: Final[Assignment] = {}
+FIRST_EPOCH: Final = 1
+"""The epoch of a group without members; 0 is the epoch that a joining member sends."""
+
+
+class ShareGroupState(Enum):
+    """The values are the names that ListGroups and ShareGroupDescribe show."""
+
+    EMPTY = "Empty"
+    STABLE = "Stable"
+
+
+class Incarnation:
+    """The incarnation tells a group from earlier and later groups of the same id. A copy of a group has the same."""
+
+
+class ShareGroup:
+    """A share group, with what is derived from its members.
+
+    members: values; a change puts another value in a member's place. subscribed_topic_names: how many members name a
+    topic. states: None where the group never had any. seen_topic_change: the number of the newest topic change that the
+    group has looked at (`topic_changes`). changes: a number that another one follows when subscriptions, targets or
+    states change.
+    """
+
+    type: ClassVar[GroupType] = GroupType.SHARE
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.incarnation = Incarnation()
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        self.members: dict[str, ShareGroupMember] = {}
+        self.target_assignment: dict[str, Assignment] = {}
+        self.states: StatePartitions | None = None
+        self.initializing_since_ms: dict[bytes, int] = {}
+        """By topic id, when the newest initialization of partitions of the topic began; in memory only."""
+        self.subscribed_topic_names: Counter[str] = Counter()
+        self.seen_topic_change = 0
+        self.changes = 0
+        self.assigned_as_of = -1
+        """The `changes` as of which everything that was initialized is in the target assignment."""
+        self.initialized_as_of = -1
+        """The `changes` as of which there was nothing more to initialize than what is initializing."""
+        self.retries_ms: int | None = None
+        """When the oldest initialization is to be tried again; None where none is under way."""
+
+    def copy(self) -> ShareGroup:
+        """A group that no later change reaches. Members, assignments and states are values."""
+        other = copy.copy(self)
+        other.members = dict(self.members)
+        other.target_assignment = dict(self.target_assignment)
+        other.initializing_since_ms = dict(self.initializing_since_ms)
+        other.subscribed_topic_names = Counter(self.subscribed_topic_names)
+        return other
+
+    @property
+    def protocol_type(self) -> str:
+        return SHARE_PROTOCOL_TYPE
+
+    @property
+    def state(self) -> ShareGroupState:
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def has_pending_members(self) -> bool:
+        """A member brings its own id."""
+        return False
+
+    @property
+    def state_partitions(self) -> StatePartitions:
+        return self.states or StatePartitions()
+
+    def target_of(self, member_id: str) -> Assignment:
+        return self.target_assignment.get(member_id, NO_ASSIGNMENT)
+
+    # Subscriptions
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topic_names
+
+    @property
+    def topic_names(self) -> Iterable[str]:
+        """The names of all topics that a member is subscribed to."""
+        return self.subscribed_topic_names
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Tell whether all members are subscribed to the same topics."""
+        return all(count == len(self.members) for count in self.subscribed_topic_names.values())
+
+    # Offsets: a share group has none in `__consumer_offsets`
+
+    def validate_offset_commit(
+        self, member_id: str, instance_id: str | None, member_epoch: int, version: int
+    ) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_committed_partitions(
+        self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
+    ) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_delete(self) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
+        return None
+
+    # Changes
+
+    def put(self, member: ShareGroupMember) -> None:
+        """Add the member, or replace the value that the group had of it."""
+        old = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        if old is None or old.subscribed_topic_names != member.subscribed_topic_names:
+            self._forget_subscription(old)
+            self.subscribed_topic_names.update(member.subscribed_topic_names)
+            self.changes += 1
+
+    def remove(self, member_id: str) -> None:
+        self._forget_subscription(self.members.pop(member_id, None))
+        self.changes += 1
+
+    def _forget_subscription(self, member: ShareGroupMember | None) -> None:
+        for name in () if member is None else member.subscribed_topic_names:
+            self.subscribed_topic_names[name] -= 1
+            if not self.subscribed_topic_names[name]:
+                del self.subscribed_topic_names[name]
+
+    def put_target(self, member_id: str, target: Assignment | None) -> None:
+        """Set what the member should have; None where it is gone."""
+        if target is None:
+            self.target_assignment.pop(member_id, None)
+        else:
+            self.target_assignment[member_id] = target
+        self.changes += 1
+
+    def put_states(self, states: StatePartitions | None) -> None:
+        self.states = states
+        known = self.state_partitions.initializing
+        for topic_id in self.initializing_since_ms.keys() - known:
+            del self.initializing_since_ms[topic_id]
+        self.changes += 1
+
+    # Records
+
+    def tombstones(self) -> Iterator[CoordinatorRecord]:
+        by_member = [list(member_tombstones(self.group_id, member_id)) for member_id in self.members]
+        assignments, targets, members = zip(*by_member, strict=True) if by_member else ((), (), ())
+        yield from assignments
+        yield from targets
+        yield target_epoch_tombstone(self.group_id)
+        yield from members
+        yield state_tombstone(self.group_id)
+        yield group_tombstone(self.group_id)
+
+
+def find_share(groups: Mapping[str, Group], group_id: str) -> ShareGroup | None:
+    group = groups.get(group_id)
+    return group if isinstance(group, ShareGroup) else None
+
+
+def not_a_share_group(groups: Mapping[str, Group], group_id: str, kind: str) -> ApiError:
+    """The error for an id that names no share group. kind: what Kafka calls the group that it misses."""
+    words = f"Group {group_id} is not a share group." if group_id in groups else f"{kind} {group_id} not found."
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, words)

@@ -1,0 +1,27 @@
+"""A node's parts for the state of share groups at work: the share coordinator, and the way to all of them (KIP-932)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import trio
+
+from ..coordinators.share_coordinator import ShareCoordinator
+from ..coordinators.share_persister import SharePersister
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSharing:
+    """The parts, made once.
+
+    persister: for this node's partition leaders and its group coordinator."""
+
+    coordinator: ShareCoordinator
+    persister: SharePersister
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run both until cancelled."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.persister.run)
+            await nursery.start(self.coordinator.run)
+            task_status.started()

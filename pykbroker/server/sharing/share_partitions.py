@@ -1,0 +1,384 @@
+"""The share partitions and share sessions of a node, as the handlers of ShareFetch and ShareAcknowledge see them.
+
+A share partition is loaded when a session of its group first asks for it, and goes when its partition is led elsewhere,
+when the persister has another state of it, and when the group's last session here has ended. What a member has acquired
+goes back when its session ends, be it that its connection has. Kafka's counterpart is `SharePartitionManager`.
+
+A node without share groups has an empty one: what it takes to serve them is imported with the first request.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.sharing.persister import Persister, Reading, SharePartitionKey
+
+from ..replicas.replica_manager import ReplicaManager
+from ..runtime.clock import Clock
+from ..runtime.deferred_answer import DeferredAnswer
+from ..runtime.signal import Signal
+from ..runtime.threads import Threads
+from ..runtime.turns import Turn
+
+if TYPE_CHECKING:
+    from pykbroker.config.group_keys import GroupValues
+    from pykbroker.sharing.partition.values import Acknowledgement, Acquired, Limits
+    from pykbroker.sharing.sessions import SessionKey, ShareSessions, TopicIdPartition
+
+    from .led_share_partition import LedSharePartition
+
+logger = logging.getLogger(__name__)
+
+Outcome: TypeAlias = ApiError | DeferredAnswer[None] | None
+"""The outcome of acknowledgements: why they were refused, or what is being written; None where that is nothing."""
+
+MOST_SHARE_PARTITIONS: Final = 100_000
+"""Of one node: an idle one takes about a kilobyte. Kafka has no such bound."""
+
+_STEPS_OF_RELEASE: Final = 10
+_STEPS_OF_ACKNOWLEDGEMENT: Final = 20
+_FEW_SESSIONS: Final = 16
+_STEPS_OF_RUN: Final = 2
+_STEPS_OF_EXPIRY: Final = 20
+_SPARE_TIMERS: Final = 256
+_TIMER_ROUND_MS: Final = 10
+"""Locks whose time is over within it end together."""
+
+
+class SharePartitions:
+    """The share partitions of one node. persister: keeps their states. image: the newest metadata."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        replicas: ReplicaManager,
+        persister: Persister,
+        *,
+        image: Callable[[], MetadataImage],
+        clock: Clock,
+        threads: Threads,
+    ) -> None:
+        self.replicas = replicas
+        self.clock = clock
+        self.threads = threads
+        self._config = config
+        self._persister = persister
+        self._image = image
+        self._led: dict[SharePartitionKey, LedSharePartition] = {}
+        self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
+        self._draining: dict[SharePartitionKey, LedSharePartition] = {}
+        """What has ended and is being written still: whoever comes next does not read before."""
+        self._sessions: ShareSessions | None = None
+        self._timers: list[tuple[int, int, LedSharePartition]] = []
+        self._sequence = count()
+        self._timers_changed = Signal()
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Write what changes, and end locks whose time is over, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            try:
+                task_status.started()
+                await self._run_timers()
+            finally:
+                self._nursery = None
+
+    # Groups
+
+    @property
+    def sessions(self) -> ShareSessions:
+        """The share sessions of this node's clients."""
+        if self._sessions is None:
+            from pykbroker.sharing.sessions import ShareSessions
+
+            self._sessions = ShareSessions(lambda: self._config.int("group.share.max.share.sessions"))
+        return self._sessions
+
+    def group_values(self, group_id: str) -> GroupValues:
+        """The settings of a group, as they are now."""
+        from pykbroker.config.group_keys import group_values
+
+        image = self._image()
+        return group_values(image.group_config(group_id), self._config, image.broker_config(self._config.node_id))
+
+    def limits(self, group_id: str) -> Limits:
+        """The limits of a group, as they are now."""
+        from pykbroker.sharing.partition.values import Limits
+
+        values = self.group_values(group_id)
+        return Limits(
+            record_lock_duration_ms=values.int("share.record.lock.duration.ms"),
+            max_record_locks=values.int("share.partition.max.record.locks"),
+            delivery_count_limit=values.int("share.delivery.count.limit"),
+            renew_enabled=values.bool("share.renew.acknowledge.enable"),
+        )
+
+    def find(self, key: SharePartitionKey) -> LedSharePartition | None:
+        """Return a share partition that was asked for before; None where it is not here."""
+        return self._led.get(key)
+
+    def __len__(self) -> int:
+        return len(self._led)
+
+    # Loading
+
+    async def load(self, keys: Iterable[SharePartitionKey], turn: Turn) -> list[LedSharePartition | ApiError]:
+        """Return the share partitions of one request, in its order; those that are new are being loaded now.
+
+        Errors as Kafka's: NOT_LEADER_OR_FOLLOWER and others of a partition that is not led here. Beyond the bound on
+        share partitions of a node, SHARE_SESSION_LIMIT_REACHED.
+        """
+        found: list[LedSharePartition | ApiError] = []
+        for key in keys:
+            led: LedSharePartition | ApiError | None = self._led.get(key)
+            if led is None:
+                led = self._begin(key)
+            found.append(led)
+            await turn.took(4)
+        return found
+
+    def _begin(self, key: SharePartitionKey) -> LedSharePartition | ApiError:
+        from .led_share_partition import LedSharePartition
+
+        partition = self.replicas.get_partition_by_id(key.topic_id, key.partition)
+        if isinstance(partition, ErrorCode):
+            return ApiError(partition)
+        if not partition.is_leader:
+            return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if len(self._led) >= MOST_SHARE_PARTITIONS:
+            return ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "too many share partitions")
+        if self._nursery is None:
+            return ApiError(ErrorCode.BROKER_NOT_AVAILABLE)
+        led = LedSharePartition(
+            key,
+            partition,
+            self._persister,
+            monotonic_ms=self.clock.monotonic_ms,
+            spawn=self._spawn_writer,
+            on_end=self._forget,
+        )
+        self._led[key] = led
+        self._of_group.setdefault(key.group_id, {})[key] = led
+        self._nursery.start_soon(self._load, led)
+        return led
+
+    async def _load(self, led: LedSharePartition) -> None:
+        from .led_share_partition import client_error, has_start_offset
+        from .start_offsets import start_offset
+
+        try:
+            before = self._draining.get(led.key)
+            if before is not None:
+                await before.drained()
+            (state,) = await self._persister.read((Reading(led.key, led.leader_epoch),))
+            if state.error_code is not ErrorCode.NONE:
+                raise client_error(state.error_code, state.error_message)
+            offset = state.start_offset
+            if not has_start_offset(state):
+                reset = self.group_values(led.key.group_id).offset_reset
+                offset = await start_offset(self.replicas, led.partition, reset, self.clock.now_ms())
+            led.begin(state, offset)
+        except ApiError as error:
+            logger.info("%r was not loaded: %s", led, error)
+            led.end(error)
+
+    def _spawn_writer(self, led: LedSharePartition) -> None:
+        if self._nursery is not None:  # else the node ends, and nobody waits for an answer any more
+            self._nursery.start_soon(self._write, led)
+
+    async def _write(self, led: LedSharePartition) -> None:
+        try:
+            await led.write()
+        finally:
+            if self._draining.get(led.key) is led:
+                del self._draining[led.key]
+
+    def _forget(self, led: LedSharePartition) -> None:
+        key = led.key
+        self._led.pop(key, None)
+        if led.is_writing:
+            self._draining[key] = led
+        of_group = self._of_group.get(key.group_id)
+        if of_group is not None:
+            of_group.pop(key, None)
+            if not of_group:
+                del self._of_group[key.group_id]
+
+    # What members say
+
+    async def begin_to_acknowledge(
+        self,
+        group_id: str,
+        member_id: str,
+        acknowledgements: Sequence[tuple[TopicIdPartition, Sequence[Acknowledgement]]],
+        turn: Turn,
+    ) -> list[Outcome]:
+        """Return for each partition why it was refused, or what is to be waited for (`outcome_of`).
+
+        UNKNOWN_TOPIC_OR_PARTITION where no share partition is here.
+        """
+        limits = self.limits(group_id)
+        outcomes: list[Outcome] = []
+        for at, batches in acknowledgements:
+            outcomes.append(self._acknowledge(group_id, member_id, at, batches, limits))
+            await turn.took(_STEPS_OF_RELEASE + _STEPS_OF_ACKNOWLEDGEMENT * len(batches))
+        return outcomes
+
+    def _acknowledge(
+        self, group_id: str, member_id: str, at: TopicIdPartition, batches: Sequence[Acknowledgement], limits: Limits
+    ) -> Outcome:
+        led = self._led.get(SharePartitionKey(group_id, *at))
+        if led is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        share = led.active
+        if share is None:
+            return ApiError(
+                ErrorCode.INVALID_RECORD_STATE,
+                "Batch record not found. The request batch offsets are not found in the cache.",
+            )
+        try:
+            change = share.acknowledge(member_id, batches, limits, self.clock.monotonic_ms())
+        except ApiError as error:
+            led.notify()
+            return error
+        if not change:
+            self.schedule(led)
+            return None
+        answer: DeferredAnswer[None] = DeferredAnswer()
+        led.persist(change, answer)
+        self.schedule(led)
+        return answer
+
+    async def end_session(self, key: SessionKey, turn: Turn) -> None:
+        """End a member's session; what it has acquired is handed out again. Nobody waits until that is persisted."""
+        session = self.sessions.remove(key)
+        if session is None:
+            return
+        limits = self.limits(key.group_id)
+        for at in list(session.partitions):
+            led = self._led.get(SharePartitionKey(key.group_id, *at))
+            share = None if led is None else led.active
+            if led is None or share is None:
+                await turn.took(1)
+                continue
+            change = share.release(key.member_id, limits)
+            if change:
+                led.persist(change)
+            await turn.took(_STEPS_OF_RELEASE + _STEPS_OF_RUN * share.batch_count)
+
+    def knows(self, owner: object, key: SessionKey) -> bool:
+        """Tell whether a session is the connection's still, or its group has something here."""
+        session = self.sessions.get(key)
+        return (session is not None and session.owner is owner) or key.group_id in self._of_group
+
+    def connection_closed(self, owner: object, keys: Iterable[SessionKey]) -> None:
+        """End the sessions that began on a connection and were not begun anew on another one."""
+        if self._nursery is not None:
+            self._nursery.start_soon(self._end_sessions, owner, list(keys))
+
+    async def _end_sessions(self, owner: object, keys: Sequence[SessionKey]) -> None:
+        turn = Turn()
+        for key in keys:
+            session = self.sessions.get(key)
+            if session is not None and session.owner is owner:
+                await self.end_session(key, turn)
+        for group_id in {key.group_id for key in keys}:
+            await self._drop_group(group_id, turn)
+
+    async def _drop_group(self, group_id: str, turn: Turn) -> None:
+        """Forget what a group has here, as none of its members is there any more."""
+        for led in list(self._of_group.get(group_id, {}).values()):
+            if self.sessions.has_members(group_id):
+                return
+            led.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            await turn.took(_STEPS_OF_RELEASE)
+
+    def give_back(self, member_id: str, key: SharePartitionKey, acquired: Sequence[Acquired]) -> None:
+        """Take back what the member was about to be given: its answer is withheld."""
+        led = self._led.get(key)
+        share = None if led is None else led.active
+        if led is not None and share is not None:
+            share.give_back(member_id, acquired)
+            led.notify()
+
+    # By time
+
+    def schedule(self, led: LedSharePartition) -> None:
+        """Records were acquired, or locks renewed: call `expire` when their time is over."""
+        share = led.active
+        due_ms = None if share is None else share.next_deadline_ms()
+        if due_ms is None or (led.timer_ms is not None and led.timer_ms <= due_ms):
+            return
+        led.timer_ms = due_ms
+        if len(self._timers) > 2 * len(self._led) + _SPARE_TIMERS:
+            self._timers = [each for each in self._timers if each[2].timer_ms == each[0] and each[2].active is not None]
+            heapify(self._timers)
+        is_first = not self._timers or due_ms < self._timers[0][0]
+        heappush(self._timers, (due_ms, next(self._sequence), led))
+        if is_first:
+            self._timers_changed.set()
+
+    async def _run_timers(self) -> None:
+        turn = Turn()
+        while True:
+            now_ms = self.clock.monotonic_ms()
+            while self._timers and self._timers[0][0] <= now_ms:
+                due_ms, _, led = heappop(self._timers)
+                if led.timer_ms == due_ms:
+                    led.timer_ms = None
+                    self._expire(led)
+                await turn.took(_STEPS_OF_EXPIRY)
+            wait_ms = math.inf
+            if self._timers:
+                wait_ms = max(self._timers[0][0] - self.clock.monotonic_ms(), _TIMER_ROUND_MS)
+            await self._timers_changed.wait(wait_ms / 1000)
+
+    def _expire(self, led: LedSharePartition) -> None:
+        share = led.active
+        if share is None:
+            return
+        change = share.expire(self.limits(led.key.group_id), self.clock.monotonic_ms())
+        if change:
+            led.persist(change)
+            led.notify()
+        self.schedule(led)
+
+
+async def outcome_of(outcome: Outcome) -> ApiError | None:
+    """Return when acknowledgements of a partition are persisted, or why they are not."""
+    if outcome is None or isinstance(outcome, ApiError):
+        return outcome
+    try:
+        await outcome.wait()
+    except ApiError as error:
+        return error
+    return None
+
+
+class SessionsOfConnection:
+    """The share sessions that began on one connection: they end with it (`ConnectionState.share_sessions_end`)."""
+
+    def __init__(self, shares: SharePartitions) -> None:
+        self._shares = shares
+        self._keys: dict[SessionKey, None] = {}
+        self._most = _FEW_SESSIONS
+
+    def add(self, key: SessionKey) -> None:
+        self._keys[key] = None
+        if len(self._keys) > self._most:
+            self._keys = {each: None for each in self._keys if self._shares.knows(self, each)}
+            self._most = 2 * len(self._keys) + _FEW_SESSIONS
+
+    def __call__(self) -> None:
+        self._shares.connection_closed(self, self._keys)

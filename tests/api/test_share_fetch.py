@@ -1,0 +1,475 @@
+"""ShareFetch and ShareAcknowledge: sessions, what is handed out, acknowledgements, and every error at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from pykbroker.api.share_acknowledge import share_acknowledge
+from pykbroker.api.share_fetch import share_fetch
+from pykbroker.metadata.image import GROUP_RESOURCE
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata_records import ConfigRecord, FeatureLevelRecord
+from pykbroker.protocol.messages.share_groups import (
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    FetchPartition,
+    FetchTopic,
+    ForgottenTopic,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareFetchResponsePartitionData,
+)
+from pykbroker.protocol.records.batch import iter_batches, iter_records
+from pykbroker.replication.reads import FetchIsolation
+from pykbroker.server.network.handlers import ConnectionState
+from pykbroker.sharing.persister import (
+    NO_LEADER_EPOCH,
+    UNINITIALIZED_START_OFFSET,
+    Initialization,
+    Reading,
+    SharePartitionKey,
+)
+from tests.api.api_node import ApiNode, in_virtual_time
+
+GROUP = "group"
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+Word = tuple[int, int, list[int]]
+"""First offset, last offset, types."""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> ApiNode:
+    node = ApiNode(tmp_path)
+    node.replay(FeatureLevelRecord(name="share.version", feature_level=1))
+    configure(node, "share.auto.offset.reset", "earliest")
+    return node
+
+
+def configure(node: ApiNode, name: str, value: str, group: str = GROUP) -> None:
+    node.replay(ConfigRecord(resource_type=GROUP_RESOURCE, resource_name=group, name=name, value=value))
+
+
+def shared_topic(node: ApiNode, name: str, **options: Any) -> bytes:
+    """Create a topic whose partition the group's coordinator has initialized."""
+    topic = node.create_topic(name, **options)
+    key = SharePartitionKey(GROUP, topic, 0)
+    node.persister.state.initialize([Initialization(key, 1, UNINITIALIZED_START_OFFSET)])
+    return topic
+
+
+class Member:
+    """A member of a share group with its connection and its session."""
+
+    def __init__(self, node: ApiNode, name: str = "anna", group: str = GROUP) -> None:
+        self.node = node
+        self.name = name
+        self.group = group
+        self.epoch = 0
+        self.connection = ConnectionState("PLAINTEXT", "127.0.0.1")
+
+    def next_epoch(self, epoch: int | None) -> int:
+        if epoch is not None:
+            return epoch
+        self.epoch += 1
+        return self.epoch - 1
+
+    async def fetch(
+        self,
+        *topics: bytes,
+        words: dict[bytes, list[Word]] | None = None,
+        forget: tuple[bytes, ...] = (),
+        epoch: int | None = None,
+        version: int = 2,
+        **values: Any,
+    ) -> ShareFetchResponse:
+        words = words or {}
+        named = [
+            FetchTopic(
+                topic_id=topic,
+                partitions=[FetchPartition(partition_index=0, acknowledgement_batches=batches(words.get(topic, [])))],
+            )
+            for topic in dict.fromkeys((*topics, *words))
+        ]
+        settings = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+        request = ShareFetchRequest(
+            group_id=self.group,
+            member_id=self.name,
+            share_session_epoch=self.next_epoch(epoch),
+            topics=named,
+            forgotten_topics_data=[ForgottenTopic(topic_id=topic, partitions=[0]) for topic in forget],
+            **{**settings, **values},
+        )
+        answer: ShareFetchResponse = await self.node.call(share_fetch, request, version, connection=self.connection)
+        return answer
+
+    async def acknowledge(
+        self, topic: bytes, *words: Word, epoch: int | None = None, version: int = 2, renews: bool = False
+    ) -> Any:
+        request = ShareAcknowledgeRequest(
+            group_id=self.group,
+            member_id=self.name,
+            share_session_epoch=self.next_epoch(epoch),
+            is_renew_ack=renews,
+            topics=[
+                AcknowledgeTopic(
+                    topic_id=topic,
+                    partitions=[AcknowledgePartition(partition_index=0, acknowledgement_batches=batches(list(words)))],
+                )
+            ],
+        )
+        return await self.node.call(share_acknowledge, request, version, connection=self.connection)
+
+    def leave(self) -> None:
+        """Close the connection."""
+        assert self.connection.share_sessions_end is not None
+        self.connection.share_sessions_end()
+
+
+def batches(words: list[Word]) -> list[AcknowledgementBatch]:
+    return [
+        AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
+        for first, last, types in words
+    ]
+
+
+def only(response: ShareFetchResponse) -> ShareFetchResponsePartitionData:
+    assert response.error_code == ErrorCode.NONE
+    ((partition,),) = ([*topic.partitions] for topic in response.responses)
+    return partition
+
+
+def acquired(response: ShareFetchResponse) -> list[tuple[int, int, int]]:
+    return [(each.first_offset, each.last_offset, each.delivery_count) for each in only(response).acquired_records]
+
+
+def values(response: ShareFetchResponse) -> list[bytes | None]:
+    records = only(response).records
+    assert isinstance(records, (bytes, memoryview))
+    return [record.value for each in iter_batches(bytes(records)) for record in iter_records(each)]
+
+
+def at_work(node: ApiNode, test: Callable[[], Awaitable[None]]) -> None:
+    """Run the test with the node's share partitions at work."""
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(node.broker.share_partitions.run)
+            await test()
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(run)
+
+
+def test_records_are_handed_out_once_and_acknowledged(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a", b"b")
+    node.append("foo", b"c")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        first = await anna.fetch(topic, max_wait_ms=100)
+        assert acquired(first) == [(0, 2, 1)]
+        assert values(first) == [b"a", b"b", b"c"]
+        assert first.acquisition_lock_timeout_ms == 30_000
+        second = await bert.fetch(topic, max_wait_ms=100)
+        assert acquired(second) == []
+        third = await anna.fetch(words={topic: [(0, 1, [ACCEPT]), (2, 2, [RELEASE])]})
+        assert only(third).acknowledge_error_code == ErrorCode.NONE
+        assert acquired(await bert.fetch(max_wait_ms=100)) == [(2, 2, 2)]
+        answer = await bert.acknowledge(topic, (2, 2, [ACCEPT]))
+        assert [each.error_code for each in answer.responses[0].partitions] == [ErrorCode.NONE]
+        state = node.persister.state
+        (read,) = state.read_summary([reading(topic)])
+        assert (read.start_offset, read.delivery_complete_count) == (2, 1)
+
+    at_work(node, test)
+
+
+def reading(topic: bytes) -> Any:
+    return Reading(SharePartitionKey(GROUP, topic, 0), NO_LEADER_EPOCH)
+
+
+def test_only_the_record_batches_that_hold_what_was_acquired_are_sent(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    for value in (b"a", b"b", b"c"):
+        node.append("foo", value, value)
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        first = await anna.fetch(topic, max_wait_ms=100, max_records=3)
+        assert acquired(first) == [(0, 3, 1)], "to the end of the batch in which the third record is"
+        assert values(first) == [b"a", b"a", b"b", b"b"]
+        second = await bert.fetch(topic, max_wait_ms=100, max_records=1, share_acquire_mode=1)
+        assert acquired(second) == [(4, 4, 1)]
+        assert values(second) == [b"c", b"c"]
+
+    at_work(node, test)
+
+
+def test_a_fetch_waits_for_records_and_for_locks_that_end(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        answers: dict[str, ShareFetchResponse] = {}
+
+        async def wait(member: Member) -> None:
+            answers[member.name] = await member.fetch(topic, max_wait_ms=60_000)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait, anna)
+            await trio.sleep(1)
+            assert not answers
+            node.append("foo", b"a")
+        assert acquired(answers["anna"]) == [(0, 0, 1)]
+        began = trio.current_time()
+        await wait(bert)
+        assert acquired(answers["bert"]) == [(0, 0, 2)]
+        assert 29 < trio.current_time() - began < 31, "the lock of the first has ended"
+        refused = await anna.acknowledge(topic, (0, 0, [ACCEPT]))
+        (partition,) = refused.responses[0].partitions
+        assert partition.error_code == ErrorCode.INVALID_RECORD_STATE
+        assert partition.error_message == "Member is not the owner of batch record"
+
+    at_work(node, test)
+
+
+def test_a_closed_connection_releases_what_it_has_and_the_group_is_forgotten(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        assert acquired(await anna.fetch(topic, max_wait_ms=100)) == [(0, 0, 1)]
+        await bert.fetch(topic)
+        anna.leave()
+        assert acquired(await bert.fetch(max_wait_ms=100)) == [(0, 0, 2)]
+        assert len(node.broker.share_partitions.sessions) == 1
+        bert.leave()
+        await trio.sleep(1)
+        assert len(node.broker.share_partitions) == 0
+        assert node.broker.share_partitions.sessions.partitions == 0
+        assert acquired(await Member(node, "carl").fetch(topic, max_wait_ms=100)) == [(0, 0, 3)], (
+            "the count is persisted"
+        )
+
+    at_work(node, test)
+
+
+def test_a_lost_leadership_is_told_at_once(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo", replicas=[1, 2])
+
+    async def test() -> None:
+        anna = Member(node)
+        answers: list[ShareFetchResponse] = []
+
+        async def wait() -> None:
+            answers.append(await anna.fetch(topic, max_wait_ms=60_000))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.sleep(1)
+            node.change_partition("foo", 0, leader=2)
+        partition = only(answers[0])
+        assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert partition.current_leader.leader_id == 2
+        assert [each.node_id for each in answers[0].node_endpoints] == [2]
+        assert trio.current_time() < 2
+        refused = await anna.acknowledge(topic, (0, 0, [ACCEPT]))
+        assert refused.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    at_work(node, test)
+
+
+def test_sessions_have_epochs(node: ApiNode) -> None:
+    topic, other = shared_topic(node, "foo"), shared_topic(node, "bar")
+
+    async def test() -> None:
+        anna = Member(node)
+        assert (await anna.fetch(topic, epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+        assert (await anna.fetch(topic, epoch=-1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+        with_words = await anna.fetch(words={topic: [(0, 0, [ACCEPT])]}, epoch=0)
+        assert with_words.error_code == ErrorCode.INVALID_REQUEST
+        assert (await anna.acknowledge(topic, epoch=0)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        assert (await anna.acknowledge(topic, epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+        await anna.fetch(topic, other, max_wait_ms=10)
+        assert (await anna.fetch(epoch=2)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        assert [each.topic_id for each in (await anna.fetch(forget=(other,), max_wait_ms=10)).responses] == []
+        added = await anna.fetch(other, max_wait_ms=10)
+        assert [each.topic_id for each in added.responses] == [other]
+        ended = await anna.fetch(epoch=-1)
+        assert (ended.error_code, ended.responses) == (ErrorCode.NONE, [])
+        assert (await anna.fetch(epoch=4)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+    at_work(node, test)
+
+
+def test_who_comes_when_there_are_enough_sessions_waits_and_is_refused(tmp_path: Path) -> None:
+    node = ApiNode(tmp_path, {"group.share.max.share.sessions": "1", "group.share.max.size": "1"})
+    node.replay(FeatureLevelRecord(name="share.version", feature_level=1))
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        await Member(node).fetch(topic, max_wait_ms=10)
+        began = trio.current_time()
+        refused = await Member(node, "bert").fetch(topic, max_wait_ms=700)
+        assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        assert trio.current_time() - began == pytest.approx(0.7)
+
+    at_work(node, test)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([(1, 0, [ACCEPT])], ErrorCode.INVALID_REQUEST),
+        ([(0, 0, [])], ErrorCode.INVALID_REQUEST),
+        ([(0, 2, [ACCEPT, ACCEPT])], ErrorCode.INVALID_REQUEST),
+        ([(0, 0, [5])], ErrorCode.INVALID_REQUEST),
+        ([(0, 0, [RENEW])], ErrorCode.INVALID_REQUEST),
+        ([(0, 1, [ACCEPT]), (0, 0, [ACCEPT])], ErrorCode.INVALID_REQUEST),
+        ([(0, 3, [ACCEPT])], ErrorCode.INVALID_REQUEST),
+        ([(7, 7, [ACCEPT])], ErrorCode.INVALID_REQUEST),
+        ([(0, 0, [ACCEPT]), (0, 0, [ACCEPT])], ErrorCode.INVALID_RECORD_STATE),
+    ],
+)
+def test_acknowledgements_that_make_no_sense_change_nothing(node: ApiNode, words: list[Word], error: ErrorCode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a", b"b")
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=100)
+        refused = await anna.acknowledge(topic, *words)
+        assert refused.responses[0].partitions[0].error_code == error
+        accepted = await anna.acknowledge(topic, (0, 1, [ACCEPT]))
+        assert accepted.responses[0].partitions[0].error_code == ErrorCode.NONE
+
+    at_work(node, test)
+
+
+def test_what_was_not_persisted_is_acquired_still(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a", b"b")
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=100)
+        node.persister.errors.append(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        refused = await anna.acknowledge(topic, (0, 1, [ACCEPT]))
+        assert refused.responses[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await anna.acknowledge(topic, (0, 1, [ACCEPT]))).responses[0].partitions[0].error_code == 0
+
+    at_work(node, test)
+
+
+def test_a_state_of_another_epoch_is_loaded_again(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a", b"b")
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=100)
+        node.persister.errors.append(ErrorCode.FENCED_STATE_EPOCH)
+        refused = await anna.acknowledge(topic, (0, 0, [ACCEPT]))
+        assert refused.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert len(node.broker.share_partitions) == 0
+        assert acquired(await anna.fetch(max_wait_ms=100)) == [(0, 1, 1)]
+
+    at_work(node, test)
+
+
+def test_locks_are_renewed_without_a_fetch(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a", b"b")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        await anna.fetch(topic, max_wait_ms=100)
+        nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+        for _ in range(3):
+            await trio.sleep(20)
+            renewed = await anna.fetch(words={topic: [(0, 1, [RENEW])]}, is_renew_ack=True, **nothing)
+            assert only(renewed).acknowledge_error_code == ErrorCode.NONE
+        assert acquired(await bert.fetch(topic, max_wait_ms=10)) == []
+        wrong = await anna.fetch(words={topic: [(0, 1, [RENEW])]}, is_renew_ack=True, epoch=anna.epoch)
+        assert wrong.error_code == ErrorCode.INVALID_REQUEST
+        configure(node, "share.renew.acknowledge.enable", "false")
+        refused = await anna.acknowledge(topic, (0, 1, [RENEW]), renews=True)
+        assert refused.responses[0].partitions[0].error_code == ErrorCode.INVALID_RECORD_STATE
+        assert acquired(await bert.fetch(max_wait_ms=60_000)) == [(0, 1, 2)]
+
+    at_work(node, test)
+
+
+def test_min_bytes_are_waited_for(node: ApiNode) -> None:
+    topic, other = shared_topic(node, "foo"), shared_topic(node, "bar")
+    node.append("foo", b"a")
+    size = node.partition("foo").read(0, 1 << 20, FetchIsolation.LOG_END).records_size
+
+    async def test() -> None:
+        anna = Member(node)
+        answers: list[ShareFetchResponse] = []
+
+        async def wait() -> None:
+            answers.append(await anna.fetch(topic, other, max_wait_ms=5000, min_bytes=size + 1))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.sleep(1)
+            assert not answers
+            node.append("bar", b"b")
+        assert trio.current_time() < 2
+        assert sum(len(each.partitions[0].acquired_records) for each in answers[0].responses) == 2
+
+    at_work(node, test)
+
+
+def test_deleted_records_are_passed_over(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    for value in (b"a", b"b", b"c"):
+        node.append("foo", value)
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=100, max_records=1)
+        await anna.acknowledge(topic, (0, 0, [RELEASE]))
+        node.partition("foo").delete_records(2)
+        assert acquired(await anna.fetch(max_wait_ms=100)) == [(2, 2, 1)]
+
+    at_work(node, test)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"group_id": None}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": None}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": "m" * 37}, ErrorCode.INVALID_REQUEST),
+        ({"share_acquire_mode": 2}, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_requests_of_nobody_are_refused(node: ApiNode, change: dict[str, Any], error: ErrorCode) -> None:
+    async def test() -> None:
+        request = ShareFetchRequest(**{"group_id": GROUP, "member_id": "anna", **change})
+        assert (await node.call(share_fetch, request, 2)).error_code == error
+
+    at_work(node, test)
+
+
+def test_without_the_feature_there_are_no_share_groups(tmp_path: Path) -> None:
+    node = ApiNode(tmp_path)
+
+    async def test() -> None:
+        assert (await Member(node).fetch()).error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (await Member(node).acknowledge(bytes(16))).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    at_work(node, test)
