@@ -1,14 +1,14 @@
-"""Listing, describing and deleting groups, of the classic and of the consumer protocol."""
+"""Listing, describing and deleting groups, of the classic protocol, of consumers and of Kafka Streams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages import consumer_groups as consumer_protocol_groups
-from pykbroker.protocol.messages import group_admin
+from pykbroker.protocol.messages import group_admin, streams_groups
 from pykbroker.protocol.messages.group_admin import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -26,6 +26,7 @@ from .errors import KafkaError, NotConsumerProtocol, check
 from .metadata import Node
 
 CONSUMER = "consumer"
+STREAMS = "streams"
 DEAD = "Dead"
 STATES_SINCE = 4
 TYPES_SINCE = 5
@@ -33,7 +34,7 @@ TYPES_SINCE = 5
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """Epochs and the target exist in the consumer protocol only."""
+    """Epochs and the target exist in the protocols of consumers and of Kafka Streams only."""
 
     member_id: str
     group_instance_id: str | None
@@ -83,7 +84,13 @@ async def describe_group(cluster: Cluster, group_id: str) -> GroupDescription:
         except KafkaError as error:
             if error.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
                 raise
-    return await _describe_classic_group(cluster, group_id, coordinator)
+    try:
+        return await _describe_classic_group(cluster, group_id, coordinator)
+    except KafkaError as error:
+        is_other = error.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        if not is_other or ApiKey.STREAMS_GROUP_DESCRIBE not in connection.versions:
+            raise
+        return await _describe_streams_group(cluster, group_id, coordinator, error)
 
 
 async def delete_group(cluster: Cluster, group_id: str) -> None:
@@ -169,6 +176,72 @@ async def _describe_consumer_group(cluster: Cluster, group_id: str, coordinator:
             )
             for member in group.members
         ),
+    )
+
+
+async def _describe_streams_group(
+    cluster: Cluster, group_id: str, coordinator: Node, not_found: KafkaError
+) -> GroupDescription:
+    """Describe a streams group (KIP-1071). Each member is shown with the partitions that its active tasks read.
+
+    not_found: raised where there is no such group at all.
+    """
+
+    def verify(response: streams_groups.StreamsGroupDescribeResponse) -> None:
+        for row in response.groups:
+            if row.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                raise not_found
+            check(row.error_code, row.error_message)
+
+    response = await cluster.group_request(
+        group_id,
+        streams_groups.StreamsGroupDescribeRequest(group_ids=[group_id]),
+        streams_groups.StreamsGroupDescribeResponse,
+        verify=verify,
+    )
+    group = response.groups[0]
+    sources = _sources(group.topology)
+    return GroupDescription(
+        group_id=group_id,
+        group_type=STREAMS,
+        state=group.group_state,
+        protocol_type=STREAMS,
+        assignor="",
+        coordinator=coordinator,
+        members=tuple(
+            MemberDescription(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                partitions=_read_by(member.assignment, sources),
+                epoch=member.member_epoch,
+                target_epoch=group.assignment_epoch,
+                target_partitions=_read_by(member.target_assignment, sources),
+            )
+            for member in group.members
+        ),
+    )
+
+
+def _sources(topology: streams_groups.StreamsGroupDescribeResponseTopology | None) -> dict[str, list[str]]:
+    """The topics that a subtopology reads, by its id."""
+    subtopologies = (None if topology is None else topology.subtopologies) or ()
+    return {
+        each.subtopology_id: [*each.source_topics, *(topic.name for topic in each.repartition_source_topics)]
+        for each in subtopologies
+    }
+
+
+def _read_by(assignment: streams_groups.Assignment, sources: Mapping[str, list[str]]) -> tuple[TopicPartition, ...]:
+    """The partitions that the active tasks read."""
+    return tuple(
+        sorted(
+            TopicPartition(topic, partition)
+            for tasks in assignment.active_tasks
+            for topic in sources.get(tasks.subtopology_id, ())
+            for partition in tasks.partitions
+        )
     )
 
 

@@ -76,14 +76,12 @@ from .deletions import GroupDeletions
 from .listing import list_groups
 from .offsets.forgotten_topics import DeletedTopics
 from .offsets.offsets import Offsets
-from .streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
-from .streams.heartbeats import refused_heartbeat as refused_streams_heartbeat
-from .streams.streams_group import StreamsGroup
-from .streams.streams_groups import StreamsGroups
 
 if TYPE_CHECKING:
     from .share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
     from .share.share_groups import ShareGroups
+    from .streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
+    from .streams.streams_groups import StreamsGroups
 
 MOST_TIMEOUTS = 100
 MOST_SESSIONS = 1_000
@@ -159,6 +157,8 @@ class GroupShard:
         self._metadata_hash = metadata_hash = metadata_hash or MetadataHash(topics)
         self._share_config_of = share_config_of
         self._share: ShareGroups | None = None
+        self._streams_config_of = streams_config_of
+        self._streams: StreamsGroups | None = None
         self.classic = ClassicGroups(config, self.groups, self._deadlines, rng)
         self.consumer = ConsumerGroups(
             config,
@@ -207,6 +207,26 @@ class GroupShard:
             if self._kept.is_keeping:
                 self._share.begin_trial()
         return self._share
+
+    @property
+    def streams(self) -> StreamsGroups:
+        """The streams groups, whose rules are loaded with the first of them."""
+        if self._streams is None:
+            from .streams.streams_groups import StreamsGroups
+
+            self._streams = StreamsGroups(
+                self.config,
+                self.groups,
+                self._deadlines,
+                self._topics,
+                self._streams_config_of,
+                self._assignments,
+                self._metadata_hash,
+                self._make_room_for_streams,
+            )
+            if self._kept.is_keeping:
+                self._streams.begin_trial()
+        return self._streams
 
     # Requests
 
@@ -309,8 +329,8 @@ class GroupShard:
     ) -> StreamsHeartbeatAnswer:
         if request.group_id in self._deletions:
             words = f"Group {request.group_id} is being deleted."
-            error = ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, words)
-            return StreamsHeartbeatAnswer(refused_streams_heartbeat(error))
+            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return StreamsHeartbeatAnswer(StreamsGroupHeartbeatResponse(error_code=code, error_message=words))
         return self.streams.heartbeat(request, context, step)
 
     def _make_room_for_streams(self, group: ClassicGroup, step: Step) -> None:
@@ -325,7 +345,7 @@ class GroupShard:
         """Delete an empty group. The tombstones of its offsets, if it had any, are in the step already."""
         if isinstance(group, ClassicGroup):
             self.classic.close(group, cause, step)
-        elif isinstance(group, StreamsGroup):
+        elif group.type is GroupType.STREAMS:
             self.streams.forget(group.group_id)
         for tombstone in group.tombstones():
             step.append(tombstone)
@@ -524,21 +544,23 @@ class GroupShard:
         self._kept.begin()
         self._deadlines.begin_trial()
         self.consumer.begin_trial()
-        self.streams.begin_trial()
         self.offsets.begin_trial()
         self._deletions.begin_trial()
         if self._share is not None:
             self._share.begin_trial()
+        if self._streams is not None:
+            self._streams.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:
         """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self.consumer.end_trial(is_kept=is_kept)
-        self.streams.end_trial(is_kept=is_kept)
         self.offsets.end_trial(is_kept=is_kept)
         self._deletions.end_trial(is_kept=is_kept)
         if self._share is not None:
             self._share.end_trial(is_kept=is_kept)
+        if self._streams is not None:
+            self._streams.end_trial(is_kept=is_kept)
         steps, self._untaken = self._untaken, []
         kept = self._kept.end()
         for step in steps if is_kept else ():

@@ -261,7 +261,7 @@ async def topics_of_a_streams_group_are_not_copartitioned(s: Session) -> None:
         ),
     )
     await s.call("a", streams_joining("streams-copartitioned-4", "a-id", follows), 0)
-    await s.sleep(300)
+    await s.sleep(DELAY_MS)
     await call(s, "a", "streams-copartitioned-4", "a-id", 1, active={})
     await describe(s, "streams-copartitioned-4")
 

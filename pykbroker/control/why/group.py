@@ -11,6 +11,7 @@ from pykbroker.groups.classic.classic_group import ClassicGroup
 from pykbroker.groups.common.group import Group
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.shard import GroupShard
+from pykbroker.groups.streams.streams_group import StreamsGroup
 from pykbroker.server.coordinators.cause_history import Transition
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.log_lines import printable
@@ -24,6 +25,7 @@ from .wording import client, counted, duration, moment
 
 MOST_MEMBERS: Final = 100
 MOST_PARTITIONS: Final = 300
+_NOT_READY: Final = "NotReady"
 _IN_A_REBALANCE: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 
 
@@ -135,6 +137,8 @@ class _Look:
                 return "no-members", f"Group {name} has committed offsets alone: nobody has joined it."
             return "no-members", f"Group {name} has no members{self._since_it_is_empty()}."
         members = counted(_member_count(group), "member")
+        if state == _NOT_READY:
+            return "rebalancing", f"Group {name}, with {members}, is not ready: {_problem(group)}."
         if state in _IN_A_REBALANCE:
             return "rebalancing", f"Group {name} rebalances{self._because()}{self._waits(awaited)}."
         epoch = "generation" if isinstance(group, ClassicGroup) else "epoch"
@@ -196,7 +200,15 @@ def _state(group: Group) -> str:
 def _epoch(group: Group) -> int | None:
     if isinstance(group, ClassicGroup):
         return group.generation_id
-    return group.group_epoch if isinstance(group, ConsumerGroup) else None
+    return group.group_epoch if isinstance(group, ConsumerGroup | StreamsGroup) else None
+
+
+def _problem(group: Group) -> str:
+    """Say what keeps a streams group from its tasks."""
+    configured = group.configured if isinstance(group, StreamsGroup) else None
+    if configured is None or configured.problem is None:
+        return "its topology has not been compared with its topics yet"
+    return printable(configured.problem[1].rstrip("."))
 
 
 def _member_count(group: Any) -> int:

@@ -122,6 +122,6 @@ def task_of(group: StreamsGroup, configured: ConfiguredTopology, configs: Mappin
     )
 
 
-def size_of(group: StreamsGroup, configured: ConfiguredTopology) -> int:
-    """Estimate what an assignment of the group costs, in members and tasks."""
-    return len(group.members) + configured.task_count
+def size_of(group: StreamsGroup, configured: ConfiguredTopology, configs: Mapping[str, str]) -> int:
+    """Estimate what an assignment of the group costs, in members and tasks, standby tasks among them."""
+    return len(group.members) + configured.task_count * (1 + int(configs.get(STANDBY_REPLICAS, 0)))

@@ -6,6 +6,7 @@ The model is the streams part of Kafka's `GroupMetadataManager`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeGuard
 
 from ..common.config import GroupConfig, StreamsGroupConfig
 from ..common.context import Step
@@ -78,14 +79,20 @@ class StreamsGroups:
         else:
             self._topic_changes.note(names)
 
+    @staticmethod
+    def is_assignment(computed: object) -> TypeGuard[ComputedStreamsAssignment]:
+        """Tell whether the assignment is one of a streams group."""
+        return isinstance(computed, ComputedStreamsAssignment)
+
     def put_assignment(self, computed: ComputedStreamsAssignment, step: Step) -> None:
         """Take a target assignment that was computed beside the event loop; members hear of it one by one."""
         self._targets.put_awaited(find_streams(self._groups, computed.task.group_id), computed, step)
 
     # Timers
 
-    def expire(self, group: StreamsGroup, timeout: Timeout, step: Step) -> None:
+    def expire(self, group: Group, timeout: Timeout, step: Step) -> None:
         """Act on a timeout of the group. Those of other types are left over from before a conversion."""
+        assert isinstance(group, StreamsGroup)
         match timeout:
             case SessionTimeout():
                 self._membership.expire_session(group, timeout.member_id, step)
@@ -96,8 +103,9 @@ class StreamsGroups:
             case _:
                 pass
 
-    def begin_sessions(self, group: StreamsGroup, step: Step) -> Iterator[None]:
+    def begin_sessions(self, group: Group, step: Step) -> Iterator[None]:
         """Give each member of a group that was read back a full session timeout. Yields after each member."""
+        assert isinstance(group, StreamsGroup)
         session_timeout_ms = self._config_of(group.group_id).session_timeout_ms
         for member in group.members.values():
             self._membership.keep_session(group, member.member_id, session_timeout_ms, step)

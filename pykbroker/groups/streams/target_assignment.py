@@ -68,7 +68,7 @@ class StreamsTargetAssignments:
         offload = self._offload
         if self._is_awaited(group):
             return
-        if offload is None or size_of(group, configured) <= self._most_at_once:
+        if offload is None or size_of(group, configured, configs) <= self._most_at_once:
             self._put(group, task_of(group, configured, configs).run(), step)
         elif offload.has_room:
             task = task_of(group, configured, configs)

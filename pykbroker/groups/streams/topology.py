@@ -6,7 +6,6 @@ A topology is the struct of its record, which is never changed, and what is deri
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import chain
 
 from pykbroker.protocol.messages import streams_groups as request
@@ -26,12 +25,21 @@ MOST_COPARTITIONED = 5_000
 
 
 class StreamsTopology:
-    """A topology as a member brought it. subtopologies: by their ids."""
+    """A topology as a member brought it.
+
+    subtopologies: by their ids. subtopology_of_source: the id of the subtopology that reads a topic, by the topic's
+    name. required_topics: all topics that have to be there: sources, repartition topics and changelogs.
+    """
 
     def __init__(self, value: StreamsGroupTopologyValue) -> None:
         self.value = value
         self.epoch = value.epoch
         self.subtopologies: dict[str, Subtopology] = {each.subtopology_id: each for each in value.subtopologies}
+        self.subtopology_of_source: dict[str, str] = {
+            name: subtopology_id for subtopology_id, each in self.subtopologies.items() for name in source_topics(each)
+        }
+        changelogs = chain.from_iterable(names(each.state_changelog_topics) for each in value.subtopologies)
+        self.required_topics = frozenset(chain(self.subtopology_of_source, changelogs))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamsTopology):
@@ -39,22 +47,6 @@ class StreamsTopology:
         return self.epoch == other.epoch and self.subtopologies == other.subtopologies
 
     __hash__ = None  # type: ignore[assignment]
-
-    @cached_property
-    def subtopology_of_source(self) -> dict[str, str]:
-        """The id of the subtopology that reads a topic, by the topic's name."""
-        return {
-            name: subtopology_id for subtopology_id, each in self.subtopologies.items() for name in source_topics(each)
-        }
-
-    @cached_property
-    def required_topics(self) -> frozenset[str]:
-        """All topics that have to be there: sources, repartition topics and changelogs."""
-        return frozenset(
-            chain.from_iterable(
-                (*source_topics(each), *names(each.state_changelog_topics)) for each in self.value.subtopologies
-            )
-        )
 
 
 def source_topics(subtopology: Subtopology) -> list[str]:

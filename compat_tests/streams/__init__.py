@@ -1,0 +1,1 @@
+"""Applications of Kafka Streams in streams groups (KIP-1071)."""
