@@ -1,4 +1,4 @@
-"""Groups described one after another, for DescribeGroups and what describes consumer, share and streams groups."""
+"""Groups described one after another, for the APIs that describe groups of one type."""
 
 from __future__ import annotations
 

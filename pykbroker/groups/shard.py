@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -33,7 +33,7 @@ from pykbroker.protocol.messages.group_records import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
-from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest
+from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
@@ -99,6 +99,7 @@ AnsweredAtOnce: TypeAlias = (
     | ListSomeGroups
     | DescribeGroupsRequest
     | DescribeConsumerGroup
+    | DescribeStreamsGroup
     | ShareGroupHeartbeatRequest
     | DescribeShareGroup
     | FindSharePartitions
@@ -106,20 +107,15 @@ AnsweredAtOnce: TypeAlias = (
     | AlterShareOffsets
     | BeginShareStateDeletion
     | EndShareStateDeletion
-    | DescribeStreamsGroup
 )
 GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
 
 
 class AssignmentOffload(Protocol):
-    """A worker that computes large assignments of groups of all types beside the event loop, and has them put into
-    their groups afterwards.
-    """
+    """A worker that computes large assignments of groups of all types beside the event loop."""
 
     @property
-    def has_room(self) -> bool:
-        """Tell whether another task may begin; where none may, a later heartbeat asks again."""
-        ...
+    def has_room(self) -> bool: ...
 
     def begin(self, task: AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask) -> None: ...
 
@@ -171,16 +167,6 @@ class GroupShard:
             regexes,
             assignments,
             metadata_hash,
-        )
-        self.streams = StreamsGroups(
-            config,
-            self.groups,
-            self._deadlines,
-            topics,
-            streams_config_of,
-            assignments,
-            metadata_hash,
-            self._make_room_for_streams,
         )
         self.offsets = Offsets(config, self.groups, topics, self.classic.on_offset_commit)
         self._deletions = GroupDeletions(self.groups, self.offsets, self._delete_group)
@@ -362,7 +348,8 @@ class GroupShard:
         self.consumer.on_topics_changed(names)
         if self._share is not None:
             self._share.on_topics_changed(names)
-        self.streams.on_topics_changed(names)
+        if self._streams is not None:
+            self._streams.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:
         """Note that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
@@ -390,10 +377,10 @@ class GroupShard:
         self._kept.keep(computed.task.group_id)
         if isinstance(computed, ComputedAssignment):
             self.consumer.put_assignment(computed, step)
-        elif isinstance(computed, ComputedStreamsAssignment):
-            self.streams.put_assignment(computed, step)
+        elif self._streams is not None and self._streams.is_assignment(computed):
+            self._streams.put_assignment(computed, step)
         else:
-            self.share.put_assignment(computed, step)
+            self.share.put_assignment(cast("ComputedShareAssignment", computed), step)
         return self._finish(step)
 
     # Timers
@@ -438,7 +425,7 @@ class GroupShard:
             self.consumer.expire(group, timeout, step)
         elif isinstance(group, ClassicGroup):
             self.classic.expire(group, timeout, step)
-        elif isinstance(group, StreamsGroup):
+        elif group is not None and group.type is GroupType.STREAMS:
             self.streams.expire(group, timeout, step)
         elif group is not None:
             self.share.expire(group, timeout, step)
@@ -477,7 +464,7 @@ class GroupShard:
                 yield from self.consumer.begin_sessions(group, step)
             elif isinstance(group, ClassicGroup):
                 yield from self.classic.begin_sessions(group, step)
-            elif isinstance(group, StreamsGroup):
+            elif group.type is GroupType.STREAMS:
                 yield from self.streams.begin_sessions(group, step)
             else:
                 yield from self.share.begin_sessions(group, step)

@@ -74,7 +74,7 @@ class GroupConfig:
     """Which way a group with members may change its type: upgrade, downgrade, bidirectional or disabled."""
     consumer_regex_refresh_interval_ms: int = 600_000
     """How old the topics of a regular expression may be, if no topic has changed."""
+    streams_max_size: int = 2**31 - 1
     share_max_size: int = 200
     share_initialize_retry_interval_ms: int = 30_000
     """How long a partition may be initializing until that is tried again."""
-    streams_max_size: int = 2**31 - 1

@@ -21,8 +21,8 @@ class GroupType(Enum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
-    SHARE = "share"
     STREAMS = "streams"
+    SHARE = "share"
 
 
 class Group(Protocol):

@@ -1,5 +1,5 @@
-"""The records of `__consumer_offsets`: classic groups, committed offsets, consumer groups (KIP-848), share groups
-(KIP-932) and streams groups (KIP-1071) in their parts.
+"""The records of `__consumer_offsets`: classic groups, committed offsets, and in their parts consumer groups (KIP-848),
+share groups (KIP-932) and streams groups (KIP-1071).
 
 Keys carry their type as an int16 before the body, values their version, as Kafka's `CoordinatorRecordSerde` writes
 them. Types that this coordinator does not know are reported by `UnknownRecord`, not guessed at.
@@ -104,12 +104,9 @@ RecordValue: TypeAlias = """(
 
 
 @cache
-def late_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
-    """The types of keys and values of share and streams groups, by number. A broker without such groups does not need
-    the memory.
-    """
+def share_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values by number. A broker without share groups does not need the memory."""
     from pykbroker.protocol.messages import share_group_records as share
-    from pykbroker.protocol.messages import streams_group_records as streams
 
     types: dict[type[Message], type[Message]] = {
         share.ShareGroupMemberMetadataKey: share.ShareGroupMemberMetadataValue,
@@ -118,6 +115,16 @@ def late_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]
         share.ShareGroupTargetAssignmentMemberKey: share.ShareGroupTargetAssignmentMemberValue,
         share.ShareGroupCurrentMemberAssignmentKey: share.ShareGroupCurrentMemberAssignmentValue,
         share.ShareGroupStatePartitionMetadataKey: share.ShareGroupStatePartitionMetadataValue,
+    }
+    return {key.__schema__.api_key: (key, value) for key, value in types.items()}
+
+
+@cache
+def streams_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values by number. A broker without streams groups does not need the memory."""
+    from pykbroker.protocol.messages import streams_group_records as streams
+
+    types: dict[type[Message], type[Message]] = {
         streams.StreamsGroupMetadataKey: streams.StreamsGroupMetadataValue,
         streams.StreamsGroupTopologyKey: streams.StreamsGroupTopologyValue,
         streams.StreamsGroupMemberMetadataKey: streams.StreamsGroupMemberMetadataValue,
@@ -126,6 +133,13 @@ def late_group_types() -> Mapping[int | None, tuple[type[Message], type[Message]
         streams.StreamsGroupCurrentMemberAssignmentKey: streams.StreamsGroupCurrentMemberAssignmentValue,
     }
     return {key.__schema__.api_key: (key, value) for key, value in types.items()}
+
+
+def _types_by_number(number: int) -> Mapping[int | None, tuple[type[Message], type[Message]]]:
+    """The types of keys and values of the groups to which the number belongs."""
+    if number in SHARE_GROUP_NUMBERS:
+        return share_group_types()
+    return streams_group_types() if number in STREAMS_GROUP_NUMBERS else _CONSUMER_GROUP_TYPES_BY_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +220,7 @@ def _decode(key: bytes, value: bytes | None) -> CoordinatorRecord:
         return CoordinatorRecord(read_key(key) or _whole(OffsetCommitKey, 0, key), offset)
     if key_type == GROUP_METADATA_KEY:
         return CoordinatorRecord(_whole(GroupMetadataKey, 0, key), _decode_value(GroupMetadataValue, value))
-    is_late = key_type in SHARE_GROUP_NUMBERS or key_type in STREAMS_GROUP_NUMBERS
-    types = late_group_types() if is_late else _CONSUMER_GROUP_TYPES_BY_NUMBER
+    types = _types_by_number(key_type)
     if key_type not in types:
         raise UnknownRecord(f"unknown record type {key_type}")
     of_key, of_value = types[key_type]

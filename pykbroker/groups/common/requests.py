@@ -42,15 +42,23 @@ class DescribeConsumerGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeShareGroup:
-    """One group of a ShareGroupDescribe request. Answered by a `ShareGroupAsOfNow`."""
+class DescribeStreamsGroup:
+    """One group of a StreamsGroupDescribe request. Answered by a `StreamsGroupAsOfNow`."""
 
     group_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class StreamsHeartbeatAnswer:
+    """The answer to a StreamsGroupHeartbeat. missing: internal topics of the group that are to be created."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing: Sequence[CreatableTopic] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeStreamsGroup:
-    """One group of a StreamsGroupDescribe request. Answered by a `StreamsGroupAsOfNow`."""
+class DescribeShareGroup:
+    """One group of a ShareGroupDescribe request. Answered by a `ShareGroupAsOfNow`."""
 
     group_id: str
 
@@ -102,14 +110,6 @@ class EndShareStateDeletion:
 
     group_id: str
     topic_ids: Sequence[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsHeartbeatAnswer:
-    """The answer to a StreamsGroupHeartbeat. missing: internal topics of the group that are to be created."""
-
-    response: StreamsGroupHeartbeatResponse
-    missing: Sequence[CreatableTopic] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,8 @@ MOST_NOTED = 10_000
 """How many names of topics are kept. Where more have changed, every group looks again."""
 
 
-class GroupWithTopics(Protocol):
-    """A group that looks at its topics again when they have changed. seen_topic_change: the newest change that it has
-    looked at.
-    """
+class SubscribedGroup(Protocol):
+    """A group whose members are subscribed to topics. seen_topic_change: the newest change that it has looked at."""
 
     seen_topic_change: int
 
@@ -47,12 +45,12 @@ class TopicChanges:
         self._newest_of_all = self._newest
         self._newest_by_name.clear()
 
-    def concern(self, group: GroupWithTopics) -> bool:
+    def concern(self, group: SubscribedGroup) -> bool:
         """Tell whether the group's topics have changed since it looked at them, or it never did."""
         seen = group.seen_topic_change
         if seen == self._newest:
             return False
         return seen < self._newest_of_all or any(self._newest_by_name.get(name, 0) > seen for name in group.topic_names)
 
-    def are_seen_by(self, group: GroupWithTopics) -> None:
+    def are_seen_by(self, group: SubscribedGroup) -> None:
         group.seen_topic_change = self._newest

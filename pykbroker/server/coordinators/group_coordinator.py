@@ -43,11 +43,14 @@ from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
 if TYPE_CHECKING:
+    from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
     from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
     from pykbroker.groups.shard import GroupRequest, GroupShard
+    from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment
     from pykbroker.groups.share.state_changes import ShareInitialization
+    from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment
 
-    from .assignment_threads import Computed
+    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -291,7 +294,7 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         consumer_assigned_at_once=assignment_threads.SMALL,
         consumer_migration_policy=config.str("group.consumer.migration.policy").lower(),
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
+        streams_max_size=config.int("group.streams.max.size"),
         share_max_size=config.int("group.share.max.size"),
         share_initialize_retry_interval_ms=config.int("group.share.initialize.retry.interval.ms"),
-        streams_max_size=config.int("group.streams.max.size"),
     )
