@@ -7,7 +7,6 @@ project tells where that stands; of another one the source is known, and not the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import click
 
