@@ -41,7 +41,7 @@ RESOURCES: Final = {
 OF_A_PLACE: Final = {"advertised.listeners", "listeners", "log.dirs"}
 """Keys whose values are this machine's: addresses and directories."""
 
-NOT_COMPARED: Final = {"controller.quorum.voters", "listeners", "listener.security.protocol.map"}
+NOT_COMPARED: Final = {"controller.quorum.voters"}
 """pykbroker on its own needs none."""
 
 STATIC: Final = {

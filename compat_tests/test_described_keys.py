@@ -12,8 +12,7 @@ DEFAULT: Final = 5
 """The source of a value that nobody has set."""
 
 OTHER_IN_PYKBROKER: Final = {
-    "listeners": "the default is a loopback address, and listeners do not change at run time",
-    "listener.security.protocol.map": "listeners do not change at run time",
+    "listeners": "the default is a loopback address",
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, group_keys, topic_keys
 from pykbroker.config.broker_keys import OF_KAFKA_4_4
+from pykbroker.config.dynamic_listeners import KEYS
 from pykbroker.config.group_bounds import BOUNDS, KINDS, keys_of
 from pykbroker.config.group_keys import broker_key
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
@@ -164,6 +165,7 @@ ACTED_ON_AT_RUN_TIME = {
         "replica.alter.log.dirs.io.max.bytes.per.second",
     },
     "groups": {f"group.{kind}.assignment.interval.ms" for kind in KINDS},
+    "listeners": set(KEYS),
     "dynamic settings": {*WATCHED, "num.recovery.threads.per.data.dir"},
     "transactions": {"transaction.partition.verification.enable"},
 }

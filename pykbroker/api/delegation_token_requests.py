@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykbroker.server.network.handlers import ANONYMOUS, RequestContext
-from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.broker import Broker, ClusterNode
 
 _WITHOUT_SASL = ("PLAINTEXT", "SSL")
 
@@ -19,4 +19,12 @@ def allows_token_requests(context: RequestContext[ClusterNode]) -> bool:
         return False
     if context.is_forwarded or connection.principal != ANONYMOUS:
         return True
-    return context.node.config.listeners.security_protocol(connection.listener_name) not in _WITHOUT_SASL
+    return _security_protocol(context) not in _WITHOUT_SASL
+
+
+def _security_protocol(context: RequestContext[ClusterNode]) -> str:
+    """Return the protocol of the listener that the connection has come by."""
+    node, name = context.node, context.connection.listener_name
+    if isinstance(node, Broker) and node.listeners is not None:
+        return node.listeners.security_protocol(name)
+    return node.config.listeners.security_protocol(name)

@@ -8,9 +8,16 @@ cannot read them. Kafka stores any JAAS line and makes no use of it; here it tak
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
-from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, is_of_a_listener, key_of_listener
+from pykbroker.config import (
+    BrokerConfig,
+    ConfigurationError,
+    InvalidValue,
+    broker_keys,
+    is_of_a_listener,
+    key_of_listener,
+)
 from pykbroker.config.dynamic_rules import Number, check_thread_counts
 from pykbroker.metadata.configs import changed_keys
 from pykbroker.metadata.image import BROKER_RESOURCE
@@ -22,7 +29,7 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.security.tls.refusals import kafka_text
 from pykbroker.server.network.handlers import RequestContext
-from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.broker import Broker, ClusterNode
 
 _INVALID: Final = "Invalid value org.apache.kafka.common.config.ConfigException: "
 _OF_DYNAMIC: Final = " for configuration Invalid dynamic configuration"
@@ -52,17 +59,20 @@ async def refused_of_listeners(
             changes = _changes(node, resource)
         except ApiError:
             continue  # the controller says the same
-        reason = _refused_numbers(node, name, changes)
+        before, after = _before_and_after(node, name, changes)
+        reason = _refused_numbers(node.config, before, after)
         if reason is None and name:
-            reason = await _refusal(node, changes)
+            reason = await _refused_addresses(cast(Broker, node), before, after) or await _refusal(node, changes, after)
         if reason is not None:
             resources.remove(resource)
             rows.append(_row(resource, reason))
     return rows
 
 
-def _refused_numbers(node: ClusterNode, name: str, changes: Mapping[str, str | None]) -> str | None:
-    """Return why the broker would not go on with so many threads; None where it would."""
+def _before_and_after(
+    node: ClusterNode, name: str, changes: Mapping[str, str | None]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what is set for this broker at run time, and what would be. name: of what resource changes."""
     configs = node.image.configs
     of_all, own = (dict(configs.get((BROKER_RESOURCE, each), {})) for each in ("", str(node.node_id)))
     before = {**of_all, **own}
@@ -70,10 +80,27 @@ def _refused_numbers(node: ClusterNode, name: str, changes: Mapping[str, str | N
     target.update({key: text for key, text in changes.items() if text is not None})
     for key in [key for key, text in changes.items() if text is None]:
         target.pop(key, None)
-    config = node.config
+    return before, {**of_all, **own}
+
+
+async def _refused_addresses(node: Broker, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
+    """Return why the broker could not listen where it is to; None where it could."""
+    if node.listeners is None:
+        return None
+    try:
+        await node.listeners.check(before, after)
+    except InvalidValue as error:
+        return str(error)
+    except ConfigurationError as error:
+        return f"{_INVALID}{error}{_OF_DYNAMIC}"
+    return None
+
+
+def _refused_numbers(config: BrokerConfig, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
+    """Return why the broker would not go on with so many threads; None where it would."""
     listeners = [each.name for each in config.listeners.client]
     try:
-        check_thread_counts(_numbers(config, before), _numbers(config, {**of_all, **own}), listeners)
+        check_thread_counts(_numbers(config, before), _numbers(config, after), listeners)
     except ConfigurationError as error:
         return f"{_INVALID}{error}{_OF_DYNAMIC}"
     return None
@@ -100,11 +127,13 @@ def _number(text: str | None, otherwise: int) -> int:
         return otherwise
 
 
-async def _refusal(node: ClusterNode, changes: dict[str, str | None]) -> str | None:
-    """Return why these changes cannot be made; None where they can."""
+async def _refusal(node: ClusterNode, changes: dict[str, str | None], after: Mapping[str, str]) -> str | None:
+    """Return why stores and log-ins cannot change so; None where they can. after: all that would be set then."""
+    listeners = cast(Broker, node).listeners
+    going = frozenset[str]() if listeners is None else listeners.going(after)
     if node.tls is not None and any(map(is_of_a_listener, changes)):
         try:
-            await node.threads.run(node.tls.check_changes, node.image, changes)
+            await node.threads.run(node.tls.check_changes, node.image, changes, going)
         except ConfigurationError as error:
             problem = f"Validation of dynamic config update of SSLFactory failed: {kafka_text(error)}"
             return f"{_INVALID}{problem}{_OF_DYNAMIC}"
@@ -113,8 +142,11 @@ async def _refusal(node: ClusterNode, changes: dict[str, str | None]) -> str | N
     from pykbroker.server.node.node_sasl import changes_sasl
 
     if changes_sasl(changes):
+        known = node.config.listeners.known_names
+        if listeners is not None:
+            known |= listeners.names_after(after)
         try:
-            await node.threads.run(node.sasl.check_changes, node.image, changes)
+            await node.threads.run(node.sasl.check_changes, node.image, changes, known, going)
         except ConfigurationError as error:
             return str(error)
     return None

@@ -1,8 +1,7 @@
 """Every key of a broker's `server.properties` that Kafka 4.3 knows, also those that we do not act on.
 
 The arguments of a row: name, type, default, what is valid (the notation of `ConfigKey`), who may change it at run time.
-Other than in Kafka, listeners cannot be changed at run time. One default is our own: `listeners` is a loopback
-address. `node.id`, `process.roles` and
+One default is our own: `listeners` is a loopback address. `node.id`, `process.roles` and
 `controller.listener.names` have none in Kafka; see `broker` for ours.
 """
 
@@ -178,8 +177,10 @@ def broker_keys() -> dict[str, ConfigKey]:
             "listener.security.protocol.map",
             "string",
             "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "",
+            "broker",
         ),
-        ConfigKey("listeners", "list", "PLAINTEXT://127.0.0.1:9092"),
+        ConfigKey("listeners", "list", "PLAINTEXT://127.0.0.1:9092", "", "broker"),
         ConfigKey("log.cleaner.backoff.ms", "long", "15000", "0..", "cluster"),
         ConfigKey("log.cleaner.dedupe.buffer.size", "long", "134217728", "", "cluster"),
         ConfigKey("log.cleaner.delete.retention.ms", "long", "86400000", "0..", "cluster"),

@@ -94,7 +94,7 @@ def test_what_has_no_configuration_in_the_cluster_is_not_passed_on(kind: int, na
 
 
 def test_whole_configurations_are_looked_at_as_well() -> None:
-    configs = [AlterConfigsRequestAlterableConfig(name="listeners", value="PLAINTEXT://a:1")]
+    configs = [AlterConfigsRequestAlterableConfig(name="advertised.listeners", value="PLAINTEXT://a:1")]
     whole = AlterConfigsRequestAlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
     passed_on = [whole]
     [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)

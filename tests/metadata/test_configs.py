@@ -84,7 +84,7 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
     (BROKER, "1", ("num.io.threads", SET, "x"), 42, "Invalid value x for configuration num.io.threads: Not a number"),
     (BROKER, "", ("ssl.key.password", SET, "x"), 42, "These security configs can be dynamically updated only per-"),
     (BROKER, "", ("sasl.enabled.mechanisms", SET, "PLAIN"), 42, "Cannot update these configs at default cluster level"),
-    (BROKER, "1", ("listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dynamically"),
+    (BROKER, "1", ("advertised.listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dyna"),
     (BROKER, "1", ("principal.builder.class", SET, "x"), 40, "principal.builder.class: pykbroker does not serve this"),
     (BROKER, "1", ("max.connections.per.ip.overrides", SET, "x"), 42, "max.connections.per.ip.overrides"),
     (BROKER, "1", ("listener.name.a.max.connections", SET, "0"), 42, "Invalid max.connections 0"),

@@ -135,6 +135,33 @@ def test_each_task_of_the_cleaner_has_its_part_of_the_memory_that_is_set_now(tmp
     assert (config.memory_bytes, config.load_factor) == (2_000_000, 0.5)
 
 
+@pytest.mark.parametrize(("text", "expected"), [("0", 0.01), ("-1", 0.01), ("9", 1.0), ("1e999", 1.0)])
+def test_a_load_factor_without_sense_is_the_next_one_with_some(tmp_path: Path, text: str, expected: float) -> None:
+    world = World(tmp_path)
+    world.run(lambda: world.set(log_cleaner_io_buffer_load_factor=text))
+    assert world.node.replicas.cleaner.task_config().load_factor == expected
+
+
+def test_a_log_whose_keys_had_no_room_is_cleaned_when_there_is_more(tmp_path: Path) -> None:
+    world = World(tmp_path, {"log.cleaner.backoff.ms": "1000", "log.cleaner.dedupe.buffer.size": "1"})
+
+    def many_keys() -> None:
+        world.node.create_topic("apples", cleanup_policy="compact", segment_bytes="1000000")
+        partition = world.node.partition("apples")
+        for segment in range(3):
+            for batch in range(10):
+                records = [Record(b"%d-%d-%d" % (segment, batch, each), b"v" * 300, timestamp=1) for each in range(100)]
+                world.node.replicas.append(partition, encode_batch(records), world.node.clock.now_ms(), 1)
+            partition.log.roll(world.node.clock.now_ms())
+
+    world.run(
+        many_keys,
+        lambda: _assert(not world.cleaned("apples")),
+        lambda: world.set(log_cleaner_dedupe_buffer_size="10000000"),
+        lambda: _assert(world.cleaned("apples")),
+    )
+
+
 def test_cleaning_is_as_slow_as_is_set_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path, {"log.cleaner.backoff.ms": "1000"})
     limits: list[float] = []

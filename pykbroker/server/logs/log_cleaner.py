@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_THREADS = 4
 """More would only wait for each other, and keep the node's threads from flushes."""
+_LEAST_LOAD_FACTOR = 0.01
+"""Kafka allows any number, also one with which no table would have room for a key."""
 _BREATH_AFTER_S = 0.001
 _BREATH_S = 0.00005
 
@@ -62,7 +64,7 @@ class CleanerSettings:
         return CleanerSettings(
             threads=config.int("log.cleaner.threads") if config.bool("log.cleaner.enable") else 0,
             memory_bytes=config.int("log.cleaner.dedupe.buffer.size"),
-            load_factor=config.float("log.cleaner.io.buffer.load.factor"),
+            load_factor=min(max(config.float("log.cleaner.io.buffer.load.factor"), _LEAST_LOAD_FACTOR), 1.0),
             backoff_ms=config.int("log.cleaner.backoff.ms"),
             bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second"),
         )
@@ -125,6 +127,8 @@ class LogCleaner:
         if settings == self._settings:
             return
         self.throttle.configure(settings.bytes_per_second)
+        if settings.memory_bytes > self._settings.memory_bytes or settings.load_factor > self._settings.load_factor:
+            self._uncleanable.clear()  # the keys of a log may have room now
         self._settings = settings
         self._start_missing()
         self._reconfigured.set()

@@ -60,7 +60,8 @@ class ConnectionQuotas:
     ) -> None:
         self._config = config
         self._listeners = list(listeners)
-        self._protected = protected if len(self._listeners) > 1 else None
+        self._inter_broker = protected
+        self._windows = windows
         self._clock = clock
         self._hosts = hosts
         self._counts = ConnectionCounts()
@@ -83,23 +84,43 @@ class ConnectionQuotas:
         """By the listener that they are of."""
         self._configure(connection_counts(config, self._listeners))
 
+    # Listeners
+
+    @property
+    def _protected(self) -> str | None:
+        return self._inter_broker if len(self._listeners) > 1 else None
+
+    def add_listener(self, name: str, dynamic: Mapping[str, str]) -> None:
+        """Count a listener that comes while the node runs. dynamic: the settings of the cluster for this node."""
+        self._listeners.append(name)
+        self._rates[name] = ConnectionRate(self._windows)
+        self._take_counts(dynamic)
+
+    def remove_listener(self, name: str) -> None:
+        """Count a listener no longer; its connections count until they have left."""
+        self._listeners.remove(name)
+        self.close_least_used.pop(name, None)
+
     # Limits
 
     def apply(self, node_id: int, image: MetadataImage, changes: ImageChanges) -> None:
         """Take over what has changed in the metadata. A listener of the image."""
         if any(kind == BROKER_RESOURCE for kind, _ in changes.configs):
-            try:
-                counts = connection_counts(self._config, self._listeners, image.broker_config(node_id))
-            except ConfigurationError as error:
-                self.errors.apply += 1
-                _log.error("the limits of connections stay as they are: %s", printable(str(error)))
-            else:
-                self._configure(counts)
+            self._take_counts(image.broker_config(node_id))
         for entity in changes.client_quotas:
             parts = dict(entity)
             if IP in parts:
                 quotas = image.client_quotas.get(entity, _NO_QUOTAS)
                 self._set_host_quota(parts[IP], quotas.get(CONNECTION_CREATION_RATE))
+
+    def _take_counts(self, dynamic: Mapping[str, str]) -> None:
+        try:
+            counts = connection_counts(self._config, self._listeners, dynamic)
+        except ConfigurationError as error:
+            self.errors.apply += 1
+            _log.error("the limits of connections stay as they are: %s", printable(str(error)))
+        else:
+            self._configure(counts)
 
     def _configure(self, counts: ConnectionCounts) -> None:
         self._counts = counts

@@ -122,6 +122,12 @@ class Listener:
 
     async def serve(self) -> None:
         """Serve until `stop`; then requests in hand get their answer, as long as that does not take too long."""
+        try:
+            await self._serve_until_stopped()
+        finally:
+            self._memory.on_excess.remove(self._relieve_memory)
+
+    async def _serve_until_stopped(self) -> None:
         async with trio.open_nursery() as connections:
             with self._accepting:
                 async with trio.open_nursery() as keepers:

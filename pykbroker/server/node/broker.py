@@ -40,6 +40,7 @@ from .node_sharing import NodeSharing
 from .node_transactions import NodeTransactions
 
 if TYPE_CHECKING:
+    from .dynamic_listeners import DynamicListeners
     from .node_sasl import NodeSasl
     from .node_telemetry import NodeTelemetry
     from .node_tls import NodeTls
@@ -92,6 +93,8 @@ class Broker(ClusterNode):
     """None where nobody asks why a consumer gets nothing."""
     telemetry: NodeTelemetry | None = None
     """None where nobody shows what clients push."""
+    listeners: DynamicListeners | None = None
+    """None where a test has none."""
     fetch_waits: FetchWaits = field(default_factory=FetchWaits)
     replica_turns: LongRequests = field(default_factory=LongRequests)
     """Other brokers' fetches have turns of their own: replication does not queue behind long requests of clients."""

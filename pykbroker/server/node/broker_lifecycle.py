@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import trio
@@ -132,10 +132,18 @@ class BrokerLifecycle:
         self._cordoned_directories = cordoned_directories
         self._told_directories: frozenset[bytes] = frozenset()
         self._leaving = False
+        self._has_to_register = False
         self._news = Signal()
 
     def wake(self) -> None:
         self._news.set()
+
+    def advertise(self, listeners: tuple[BoundListener, ...]) -> None:
+        """Tell the cluster of these listeners from now on; a broker that is registered registers again for it."""
+        if listeners != self._identity.listeners:
+            self._identity = replace(self._identity, listeners=listeners)
+            self._has_to_register = self.epoch >= 0
+            self.wake()
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         """Some changes are not left to the next heartbeat: this broker's own registration or configuration, and that
@@ -164,7 +172,8 @@ class BrokerLifecycle:
                 has_begun = True
                 task_status.started()
             await self._news.wait(self._pause_s(failures, is_waiting=not has_begun or answer.is_fenced))
-            if answer.error_code in _REGISTER_AGAIN and not self._leaving:
+            if (answer.error_code in _REGISTER_AGAIN or self._has_to_register) and not self._leaving:
+                self._has_to_register = False
                 await self._register()
 
     def _pause_s(self, failures: int, *, is_waiting: bool) -> float:

@@ -153,7 +153,7 @@ class Node:
     async def _run_on(
         self,
         storage: NodeStorage,
-        acceptors: Acceptors,
+        acceptors: dict[str, Acceptor],
         tls: NodeTls | None,
         task_status: trio.TaskStatus[NodeReady],
     ) -> None:
@@ -194,11 +194,16 @@ class Node:
                             await nursery.start(role.run)
                     self.serves = True
                 if self.serves:
+                    if parts.dynamic_listeners is not None:
+                        await parts.dynamic_listeners.use(node.image)
+                        nursery.start_soon(parts.dynamic_listeners.run, serving)
                     for listener in parts.client_listeners:
                         serving.start_soon(listener.serve)
                     task_status.started(self._ready(node, acceptors))
                     await self._stopping.wait()
                 _log.info("node %d shuts down", node.node_id)
+                if parts.dynamic_listeners is not None:
+                    parts.dynamic_listeners.stop()
                 if self._environment.when_stopping is not None:
                     self._environment.when_stopping()
                 if role is not None and self.serves:

@@ -13,7 +13,7 @@ Addresses of keys for tokens come from the properties alone: no listener takes t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
@@ -86,23 +86,46 @@ class NodeSasl:
         self._options = options
         self._parts = parts
         self._threads = threads
+        self._clock = clock
         self.errors = MetadataErrors()
         """Settings of the metadata that could not be used are counted here."""
         self._changed = Signal()
         self._wanted: dict[str, str] = {}
         self._taken: dict[str, str] = {}
         own = [each.name for each in config.listeners.all if uses_sasl(each.security_protocol)]
-        self._listeners = {name: self._listener(name, clock) for name in own}
+        self._listeners = {name: self._listener(name, clock, config) for name in own}
         self._between_brokers = _own_credentials(between_brokers(config, options))
         self._to_controllers = _own_credentials(to_controllers(config, options))
 
-    def _listener(self, name: str, clock: Clock) -> ListenerSasl:
-        settings = sasl_settings(self._config, name, self._options)
+    def _listener(self, name: str, clock: Clock, config: BrokerConfig) -> ListenerSasl:
+        settings = sasl_settings(config, name, self._options)
         offered = offered_mechanisms(settings, name, self._parts)
         return ListenerSasl(offered, clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
 
     def of_listener(self, name: str) -> ListenerSasl | None:
         return self._listeners.get(name)
+
+    def check_listener(self, name: str, dynamic: Mapping[str, str]) -> None:
+        """Check that there could be such a listener; JAAS lines are read. Blocks. Raises ConfigurationError."""
+        self._new_listener(name, dynamic)
+
+    def add_listener(self, name: str, dynamic: Mapping[str, str]) -> None:
+        """Read the settings of another listener. Blocks. Raises ConfigurationError."""
+        self._listeners[name] = self._new_listener(name, dynamic)
+
+    def remove_listener(self, name: str) -> None:
+        """Forget the settings of a listener that is gone."""
+        self._listeners.pop(name, None)
+
+    def _new_listener(self, name: str, dynamic: Mapping[str, str]) -> ListenerSasl:
+        prefix = listener_prefix(name)
+        own = {
+            key: text for key, text in _of_sasl(dynamic).items() if key.startswith(prefix) or not is_of_a_listener(key)
+        }
+        config = self._config.overlaid(own)
+        settings = sasl_settings(config, name, self._options)
+        self._check_token_keys(config, name, settings)
+        return self._listener(name, self._clock, config)
 
     @property
     def to_brokers(self) -> Callable[[], Credentials] | None:
@@ -114,8 +137,16 @@ class NodeSasl:
         """The credentials for controllers; None where they ask for none."""
         return None if self._to_controllers is None else self._to_controllers.credentials
 
-    def check_changes(self, image: MetadataImage, changes: Mapping[str, str | None]) -> None:
+    def check_changes(
+        self,
+        image: MetadataImage,
+        changes: Mapping[str, str | None],
+        known_names: Collection[str] | None = None,
+        going: Collection[str] = (),
+    ) -> None:
         """Check that the listeners could go on with these changes of this broker's keys; None deletes a key.
+
+        known_names: of the listeners that there are to be; None where they stay the same. going: of those that go.
 
         Long JAAS lines take their time: for a thread. Raises ConfigurationError.
         """
@@ -124,9 +155,10 @@ class NodeSasl:
         for name in changes:
             if changes[name] is None:
                 after.pop(name, None)
-        check_listeners_exist(after.keys() - before.keys(), self._config.listeners.known_names)
+        check_listeners_exist(after.keys() - before.keys(), known_names or self._config.listeners.known_names)
         for listener in self._concerned(before, after):
-            self._read(listener, after)
+            if listener not in going:
+                self._read(listener, after)
 
     async def use(self, image: MetadataImage) -> None:
         """Take what the cluster has set before this node began to serve."""
@@ -152,11 +184,19 @@ class NodeSasl:
             try:
                 read = await self._threads.run(self._read, listener, wanted)
             except ConfigurationError as error:
+                if self._is_gone(listener):
+                    continue
                 self.errors.apply += 1
                 _log.error("listener %s keeps its SASL settings, the new ones cannot be used: %s", listener, error)
             else:
                 self._take(listener, read)
                 _log.info("listener %s has other SASL settings", listener)
+
+    def _is_gone(self, listener: str) -> bool:
+        """Tell whether nobody needs the settings of a listener any more: it went together with them."""
+        listeners = self._config.listeners
+        others = (listeners.inter_broker_name, listeners.controller_names[0])
+        return listener not in self._listeners and listener not in others
 
     def _concerned(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
         """The listeners whose settings differ, this node's and those of other nodes that it connects to."""
@@ -174,20 +214,25 @@ class NodeSasl:
         own = {name: text for name, text in dynamic.items() if name.startswith(prefix) or not is_of_a_listener(name)}
         config, listeners = self._config.overlaid(own), self._config.listeners
         offered = sasl_settings(config, listener, self._options) if listener in self._listeners else None
-        for each in () if offered is None else offered.mechanisms:
-            if each.name == OAUTHBEARER and not self._parts.token_keys.has_keys_of(each.tokens):
-                key = config.mechanism_key(listener, OAUTHBEARER, JAAS)
-                raise InvalidValue(
-                    key, "[hidden]", "keys for its tokens are fetched when the node starts, and not later"
-                )
+        if offered is not None:
+            self._check_token_keys(config, listener, offered)
         return _Read(
             offered,
             between_brokers(config, self._options) if listener == listeners.inter_broker_name else None,
             to_controllers(config, self._options) if listener == listeners.controller_names[0] else None,
         )
 
+    def _check_token_keys(self, config: BrokerConfig, listener: str, settings: SaslSettings) -> None:
+        """Raises ConfigurationError where the listener would need keys that this node has not fetched."""
+        for each in settings.mechanisms:
+            if each.name == OAUTHBEARER and not self._parts.token_keys.has_keys_of(each.tokens):
+                key = config.mechanism_key(listener, OAUTHBEARER, JAAS)
+                raise InvalidValue(
+                    key, "[hidden]", "keys for its tokens are fetched when the node starts, and not later"
+                )
+
     def _take(self, listener: str, read: _Read) -> None:
-        if read.offered is not None:
+        if read.offered is not None and listener in self._listeners:
             self._listeners[listener].offered = offered_mechanisms(read.offered, listener, self._parts)
         if self._between_brokers is not None and read.brokers is not None:
             self._between_brokers.take(read.brokers)

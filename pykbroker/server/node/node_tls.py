@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
+from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue, ListenerConfig
 from pykbroker.config.listener_keys import listener_prefix
 from pykbroker.config.listeners import uses_sasl
 from pykbroker.metadata.configs import SSL_STORES
@@ -69,8 +69,26 @@ class SecuredListener:
         self._verifies_itself = verifies_itself
         self._stores = self._given()
         self._dynamic: dict[str, str] = {}
+        self._comes_at_run_time = False
         self._listeners: list[ListenerTls] = []
         self._networks: list[TlsNetwork] = []
+
+    @classmethod
+    def added(
+        cls, name: str, security_protocol: str, given: Mapping[str, str], dynamic: Mapping[str, str]
+    ) -> SecuredListener:
+        """Read the stores of a listener that comes while the node runs. Blocks. Raises ConfigurationError.
+
+        given: all keys that the node was given. dynamic: what the cluster has set for it.
+        """
+        prefix = listener_prefix(name)
+        own = {key: text for key, text in dynamic.items() if key.startswith(prefix)}
+        listener = cls(name, security_protocol, {**given, **own}, verifies_itself=False)
+        stores = listener._own(own, *SSL_STORES)
+        listener._static = {**given, **{key: text for key, text in own.items() if key not in stores}}
+        listener._dynamic = stores
+        listener._comes_at_run_time = bool(stores)
+        return listener
 
     def _given(self) -> _Stores:
         settings = self._settings(self._static)
@@ -126,6 +144,8 @@ class SecuredListener:
         Raises ConfigurationError where they cannot be used; then the old ones are.
         """
         own = self._own(dynamic, *SSL_STORES)
+        if self._comes_at_run_time and not own:
+            return  # the listener is about to go with them
         if own == self._dynamic and self._stores.written == _written(self._stores.settings):
             return
         self._dynamic = own  # also where it fails: it is said once
@@ -196,6 +216,19 @@ class NodeTls:
         secured = self._secured.get(name)
         return None if secured is None else secured.listener(self._handshakes)
 
+    def check_listener(self, each: ListenerConfig, given: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
+        """Check that there could be such a listener. Blocks. Raises ConfigurationError."""
+        SecuredListener.added(each.name, each.security_protocol, given, dynamic)
+
+    def add_listener(self, each: ListenerConfig, given: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
+        """Read the stores of another listener. Blocks. Raises ConfigurationError."""
+        self._secured[each.name] = SecuredListener.added(each.name, each.security_protocol, given, dynamic)
+
+    def remove_listener(self, name: str) -> None:
+        """Forget the stores of a listener that is gone, unless nodes reach each other by its name."""
+        if name not in (self._inter_broker_name, self._controller_name):
+            self._secured.pop(name, None)
+
     def to_brokers(self, network: Network) -> Network:
         """The network by which this node reaches others at `inter.broker.listener.name`."""
         return self._to(self._inter_broker_name, network)
@@ -208,10 +241,13 @@ class NodeTls:
         secured = self._secured.get(name)
         return network if secured is None else secured.network(network, self._handshakes)
 
-    def check_changes(self, image: MetadataImage, changes: Mapping[str, str | None]) -> None:
+    def check_changes(
+        self, image: MetadataImage, changes: Mapping[str, str | None], going: Collection[str] = ()
+    ) -> None:
         """Check that the stores could be replaced as these changes of this broker's keys say; None deletes a key.
 
-        Reads files, and blocks: for a thread. Raises ConfigurationError.
+        going: the names of listeners that go with the same change, and need no stores any more. Files are read, which
+        blocks: for a thread. Raises ConfigurationError.
         """
         dynamic = image.broker_config(self._node_id)
         for name, text in changes.items():
@@ -219,8 +255,9 @@ class NodeTls:
                 dynamic.pop(name, None)
             else:
                 dynamic[name] = text
-        for secured in self._secured.values():
-            secured.check(dynamic)
+        for name, secured in list(self._secured.items()):
+            if name not in going:
+                secured.check(dynamic)
 
     async def use(self, image: MetadataImage) -> None:
         """Take what the cluster has set before this node began to serve."""
@@ -239,7 +276,7 @@ class NodeTls:
             await self._threads.run(self._each, SecuredListener.read_again)
 
     def _each(self, read: Callable[[SecuredListener, Mapping[str, str]], None]) -> None:
-        for secured in self._secured.values():
+        for secured in list(self._secured.values()):
             try:
                 read(secured, self._dynamic)
             except ConfigurationError as error:

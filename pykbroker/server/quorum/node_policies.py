@@ -61,6 +61,8 @@ class NodePolicies:
     async def judge(self, check: PolicyCheck) -> None:
         """Ask the policies what the rules have noted, and keep their verdicts in `check`."""
         check.is_asking = False
+        if not check.questions:
+            return
         verdicts: dict[Any, ApiError | None] = {}
         with trio.move_on_after(self._timeout_s):
             await trio.to_thread.run_sync(

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from pykbroker.config import BrokerConfig, ListenerConfig
+from pykbroker.config import BrokerConfig, ListenerConfig, Listeners
 from pykbroker.config.listeners import uses_sasl
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.uuids import random_uuid
@@ -27,13 +27,15 @@ from ...network.request_metrics import RequestMetrics
 from ...network.seeking_clients import SeekingClients
 from ...network.tap import Tap, TappedDispatcher
 from ...network.throttling import Throttling
+from ...network.transport import Acceptor
 from ...quorum.snapshot_generator import SnapshotGenerator
 from ...runtime.log_lines import RateLimitedLog
-from ..bound_listeners import Acceptors, BoundListener, bound
+from ..bound_listeners import BoundListener, bound
 from ..broker import ClusterNode
 from ..broker_role import BrokerRole
 from ..client_quotas import quota_windows
 from ..controller_registration import ControllerRegistrar
+from ..dynamic_listeners import DynamicListeners, MakeListener
 from ..environment import Environment
 from ..handlers import TELEMETRY_APIS, Handlers
 from ..node_storage import NodeStorage
@@ -65,6 +67,8 @@ class NodeParts:
     client_listeners: list[Listener]
     connection_quotas: list[ConnectionQuotas]
     key_refreshes: Sequence[JwksRefresh]
+    dynamic_listeners: DynamicListeners | None
+    """Changes `client_listeners`; None without the broker role."""
     seeking: SeekingClients
     """Of a broker's clients."""
     requests: RequestMetrics
@@ -75,7 +79,7 @@ def compose(
     config: BrokerConfig,
     handlers: Handlers,
     storage: NodeStorage,
-    acceptors: Acceptors,
+    acceptors: dict[str, Acceptor],
     environment: Environment,
     tls: NodeTls | None = None,
 ) -> NodeParts:
@@ -101,27 +105,36 @@ def compose(
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
     requests = RequestMetrics()
-    listening = _Listening(config, acceptors, environment, count(1), requests, disk_failed, tls, sasl)
+    listening = _Listening(config, environment, count(1), requests, disk_failed, tls, sasl)
     of_controllers = _connection_quotas(node, environment, listeners.controller)
     of_clients = _connection_quotas(node, environment, listeners.client)
     # Two pools: clients must not take a controller's memory.
-    controller_listeners = listening.listeners(listeners.controller, node, handlers.controller, of_controllers)
+    make_of_controllers = listening.maker(node, handlers.controller, of_controllers)
+    controller_listeners = [make_of_controllers(each, acceptors[each.name], listeners) for each in listeners.controller]
     client_listeners: list[Listener] = []
+    dynamic_listeners: DynamicListeners | None = None
     for_brokers = handlers.broker if environment.takes_telemetry else handlers.broker.without(TELEMETRY_APIS)
     seeking = SeekingClients(environment.clock)
     if role is not None:
-        client_listeners = listening.listeners(
-            listeners.client,
-            role.broker,
-            for_brokers,
-            of_clients,
-            _ForClients(
-                Throttling(node.client_quotas, environment.clock),
-                environment.offer,
-                seeking,
-                environment.tap,
-            ),
+        throttling = Throttling(node.client_quotas, environment.clock)
+        for_clients = _ForClients(throttling, environment.offer, seeking, environment.tap)
+        make = listening.maker(role.broker, for_brokers, of_clients, for_clients)
+        client_listeners = [make(each, acceptors[each.name], listeners) for each in listeners.client]
+        dynamic_listeners = DynamicListeners(
+            config,
+            client_listeners,
+            acceptors,
+            make=make,
+            network=environment.network,
+            threads=environment.threads,
+            quotas=of_clients,
+            membership=role.lifecycle,
+            tls=tls,
+            sasl=sasl,
         )
+        dynamic_listeners.errors = node.metadata.errors
+        role.broker.listeners = dynamic_listeners
+        node.metadata.subscribe(dynamic_listeners.apply)
     return NodeParts(
         node,
         role,
@@ -131,6 +144,7 @@ def compose(
         client_listeners,
         [of_controllers, of_clients],
         token_keys.refreshes,
+        dynamic_listeners,
         seeking,
         requests,
     )
@@ -192,7 +206,6 @@ class _Listening:
     """All listeners of a node share these. request_numbers: counts requests, whichever listener they come by."""
 
     config: BrokerConfig
-    acceptors: Acceptors
     environment: Environment
     request_numbers: Iterator[int]
     requests: RequestMetrics
@@ -200,15 +213,14 @@ class _Listening:
     tls: NodeTls | None
     sasl: NodeSasl | None
 
-    def listeners(
+    def maker(
         self,
-        configured: Sequence[ListenerConfig],
         node: _ClusterNodeT,
         handlers: HandlerTable[_ClusterNodeT],
         quotas: ConnectionQuotas,
         clients: _ForClients | None = None,
-    ) -> list[Listener]:
-        """The listeners of one kind share the memory for requests and the limits of connections.
+    ) -> MakeListener:
+        """Return what makes listeners of one kind, which share the memory for requests and the limits of connections.
 
         clients: what brokers' listeners have besides.
         """
@@ -218,10 +230,11 @@ class _Listening:
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
         offered = handlers if offer is None else handlers.offering(offer)
         everything_at = frozenset() if offer is None else offer.everything_at
-        return [
-            Listener(
+
+        def make(each: ListenerConfig, acceptor: Acceptor, all_listeners: Listeners) -> Listener:
+            return Listener(
                 each.name,
-                self.acceptors[each.name],
+                acceptor,
                 self._dispatcher(node, handlers if each.name in everything_at else offered, clients),
                 limits,
                 pool,
@@ -229,12 +242,12 @@ class _Listening:
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
                 sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
-                tells_reached=each.name in self.config.listeners.auto,
+                tells_reached=each.name in all_listeners.auto,
                 seeking=None if clients is None else clients.seeking,
                 requests=self.requests,
             )
-            for each in configured
-        ]
+
+        return make
 
     def _dispatcher(self, node: NodeT, handlers: HandlerTable[NodeT], clients: _ForClients | None) -> Dispatcher[NodeT]:
         tap = None if clients is None else clients.tap
