@@ -26,7 +26,9 @@ from compat_tests.apache_kafka.java import JavaMissing, find_java
 from compat_tests.personalities.releases import jars_of
 
 KAFKA_PYTHON = "kafka-python==2.0.2 --hash=sha256:2d92418c7cb1c298fa6c7f0fb3519b520d0d7526ac6cb7ae2a4fc65a51a94b6e"
-CONFLUENT_KAFKA = "confluent-kafka==1.9.2 --hash=sha256:2fb97bd25d436bd59fe079885aa77a3a2f23cface9c6359d4700053665849262"
+CONFLUENT_KAFKA = (
+    "confluent-kafka==1.9.2 --hash=sha256:2fb97bd25d436bd59fe079885aa77a3a2f23cface9c6359d4700053665849262"
+)
 LIBRDKAFKA_MODULE = "github.com/confluentinc/confluent-kafka-go@v1.9.2"
 LIBRDKAFKA_SUM = "h1:gV/GxhMBUb03tFWkN+7kdhg+zf+QUM+wVkI9zwh770Q="
 """Of the module, as in a `go.sum`."""

@@ -95,7 +95,7 @@ class OldJavaClient:
         return shares
 
     def transact(self, bootstrap: str, topic: str, group: str, transactional_id: str, source: str) -> dict[str, Any]:
-        """A transaction that commits what was read of another topic, one that is aborted, one after it; a fenced one."""
+        """Commit what was read of another topic, abort, commit again, and commit as a producer that is fenced."""
         producer = self._producer(bootstrap, {"transactional.id": transactional_id})
         producer.initTransactions()
         consumer = self._member(bootstrap, source, group)
@@ -185,9 +185,7 @@ class OldJavaClient:
         return consumer
 
     def _record(self, topic: str, row: dict[str, Any]) -> Any:
-        headers = [
-            self._common.header.internals.RecordHeader(name, _bytes(value)) for name, value in row["headers"]
-        ]
+        headers = [self._common.header.internals.RecordHeader(name, _bytes(value)) for name, value in row["headers"]]
         partition = self._java.lang.Integer("0")
         timestamp = self._java.lang.Long(str(row["timestamp"]))
         key, value = _bytes(row["key"]), _bytes(row["value"])

@@ -112,7 +112,7 @@ def share(bootstrap, topic, group):
 
 
 def transact(bootstrap, topic, group, transactional_id, source):
-    """A transaction that commits what was read of another topic, one that is aborted, one after it; and a fenced one."""
+    """Commit what was read of another topic, abort, commit again, and commit as a producer that is fenced."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
     producer.init_transactions(DEADLINE_S)
     consumer = member(bootstrap, source, group)
