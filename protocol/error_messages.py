@@ -1,7 +1,7 @@
 """Texts of errors that are longer than a Kafka string can be, since they repeat what a client sent.
 
-A value of 32 kB that is no number comes back in the text that says so. Kafka's classes refuse to write such an answer, and
-its client learns nothing but UNKNOWN_SERVER_ERROR. Here the text is cut, and the error stays what it is.
+A value of 32 kB that is no number comes back in the text that says so. Kafka's classes refuse to write such an answer,
+and its client learns nothing but UNKNOWN_SERVER_ERROR. Here the text is cut, and the error stays what it is.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
+from zlib import crc32
 
 import trio
 from starlette.requests import Request
@@ -52,7 +53,9 @@ DECOMPRESSED_LIMIT_BYTES: Final = 256 << 10
 NOW_MS: Final = 1_700_000_000_000
 LARGEST_FRAME_BYTES: Final = 1 << 20
 MESSAGES: Final = tuple(declared_messages()[name] for name in sorted(declared_messages()))
-NUMBERS: Final = {message.__name__: number for number, message in enumerate(MESSAGES)}
+NUMBERS: Final = {message.__name__: crc32(message.__name__.encode()) & 0xFFFF for message in MESSAGES}
+"""What chooses a message, and stays the same when others are declared."""
+_CHOSEN: Final = {NUMBERS[message.__name__]: message for message in MESSAGES}
 CHOICE: Final = struct.Struct(">HB")
 """The number of a message, and its version."""
 PIECE: Final = struct.Struct(">I")
@@ -95,7 +98,7 @@ def messages(data: bytes) -> None:
     if len(data) < CHOICE.size:
         return
     number, version = CHOICE.unpack_from(data)
-    cls = MESSAGES[number % len(MESSAGES)]
+    cls = _CHOSEN.get(number) or MESSAGES[number % len(MESSAGES)]
     versions = cls.__schema__.versions
     version = versions.low + version % (versions.high - versions.low + 1)
     found, end = decode(cls, version, data, CHOICE.size)
