@@ -25,6 +25,8 @@ for name in "$@"; do
             chromedriver) package=chromium-driver without="the tests of the console in a browser" ;;
             chromium) package=$name without="the tests of the console in a browser" ;;
             promtool) package=prometheus without="the tests that use $name" ;;
+            go) package=golang-go without="the tests of old clients" ;;
+            gcc) package=$name without="the tests of old clients" ;;
             ip) package=iproute2 without="the tests that use $name" ;;
             *) package=$name without="the tests that use $name" ;;
         esac

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from .decoder import compile_decoder
 from .diagnose import find_problem
 from .encoder import compile_encoder, compile_struct_encoder
+from .error_messages import shorten_error_messages
 from .errors import MalformedMessage, UnsupportedVersion
 from .schema import Codec, Message, MessageT, RecordsRegion, Struct, StructType
 
@@ -58,7 +59,10 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
-    """Return the bytes of a message in order, with each RecordsRegion and large part of EncodedStructs by itself."""
+    """Return the bytes of a message in order, with each RecordsRegion and large part of EncodedStructs by itself.
+
+    Texts of errors that are too long for a Kafka string are cut, in the message as well.
+    """
     cls = type(message)
     encoder = cls.__schema__.encoders.get(version) or _encoder(cls, version)
     out: list[Any] = []
@@ -67,6 +71,8 @@ def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
         encoder(message, out, regions)
         return _join(out, regions) if regions else [b"".join(out)]
     except (struct.error, AttributeError, TypeError, ValueError) as error:
+        if shorten_error_messages(message):
+            return encode_parts(message, version)
         problem = find_problem(message, version)
         if problem is None:
             raise
@@ -84,9 +90,14 @@ def encode_structs(message: type[Message], structs: Iterable[Struct], version: i
     for each in structs:
         if encoder is None:
             encoder = _struct_encoder(type(each), message, version)
+        before = len(out)
         try:
             encoder(each, out, regions)
         except (struct.error, AttributeError, TypeError, ValueError) as error:
+            if shorten_error_messages(each):
+                del out[before:]
+                encoder(each, out, regions)
+                continue
             problem = find_problem(each, version)
             if problem is None:
                 raise

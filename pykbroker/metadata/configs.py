@@ -6,7 +6,8 @@ Resources are topics, groups, subscriptions of client metrics, one broker, and "
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pykbroker.config import (
@@ -302,12 +303,24 @@ def _edit_list(config: IncrementalAlterConfigsRequestAlterableConfig, key: Confi
         reason = f"Can't {operation} to key {config.name} because its type is not LIST."
         raise ApiError(ErrorCode.INVALID_CONFIG, reason)
     values = [each.strip() for each in before.split(",")] if before.strip() else []
-    for each in (config.value or "").split(","):
-        if config.config_operation == APPEND and each.strip() not in values:
-            values.append(each.strip())
-        elif config.config_operation == SUBTRACT and each.strip() in values:
-            values.remove(each.strip())
+    named = [each.strip() for each in (config.value or "").split(",")]
+    if config.config_operation == APPEND:
+        known = set(values)
+        values += [each for each in dict.fromkeys(named) if each not in known]
+    else:
+        values = _without(values, Counter(named))
     return ",".join(values)
+
+
+def _without(values: Iterable[str], taken: Counter[str]) -> list[str]:
+    """Take a value out as often as it is named, the first of equal ones first."""
+    left = []
+    for each in values:
+        if taken[each]:
+            taken[each] -= 1
+        else:
+            left.append(each)
+    return left
 
 
 def _changed(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:

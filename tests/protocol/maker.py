@@ -41,8 +41,12 @@ _TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a maker takes texts and sizes of bytes from. unknown_tags: how likely a struct has some."""
+    """What a maker takes texts and sizes of bytes from. unknown_tags: how likely a struct has some. numbers,
+    uuids: which are taken half of the time, numbers where they fit.
+    """
 
+    numbers: Sequence[int] = ()
+    uuids: Sequence[bytes] = ()
     texts: Sequence[str] = _TEXTS
     sizes: Sequence[int] = (0, 1, 7, 126, 127, 128)
     unknown_tags: float = 0.2
@@ -91,6 +95,8 @@ class _Maker:
         rng = self._rng
         if kind in _RANGES:
             low, high = _RANGES[kind]
+            if self._choices.numbers and rng.random() < 0.5:
+                return min(max(rng.choice(self._choices.numbers), low), high)
             return rng.choice((low, high, 0, 1, rng.randint(low, high)))
         match kind:
             case "bool":
@@ -100,6 +106,8 @@ class _Maker:
             case "string":
                 return rng.choice(self._choices.texts)
             case "uuid":
+                if self._choices.uuids and rng.random() < 0.5:
+                    return rng.choice(self._choices.uuids)
                 return rng.choice((bytes(16), rng.randbytes(16)))
             case "bytes" | "records":
                 return self._bytes()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pykbroker.protocol.compile import decode, encode, encode_parts
+from pykbroker.protocol.compile import decode, encode, encode_parts, encode_structs
 from pykbroker.protocol.errors import UnsupportedVersion
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
 from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -18,6 +18,7 @@ from pykbroker.protocol.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsResponse
 from pykbroker.protocol.schema import Message, Struct
 
 from .declared import messages_and_versions
@@ -145,3 +146,29 @@ def test_structs_compare_by_type_and_value() -> None:
     assert HeartbeatRequest() != HeartbeatRequest(unknown_tagged_fields={1: b""})
     other: Struct = MetadataRequest()
     assert HeartbeatRequest() != other
+
+
+def test_the_text_of_an_error_is_cut_where_no_string_has_room_for_it() -> None:
+    """It repeats what a client sent. The answer says the same error, and everything else of it stays."""
+    longest = "x" * 32_767
+    rows = [
+        CreatableTopicResult(name="a", error_code=17, error_message="€" * 11_000),
+        CreatableTopicResult(name="b", error_code=40, error_message=longest),
+        CreatableTopicResult(name="c", error_message="short"),
+    ]
+    decoded, _ = decode(CreateTopicsResponse, 7, encode(CreateTopicsResponse(topics=rows), 7))
+    texts = [each.error_message for each in decoded.topics]
+    assert texts == ["€" * 10_921 + "…", longest, "short"]
+    assert [(each.name, each.error_code) for each in decoded.topics] == [("a", 17), ("b", 40), ("c", 0)]
+
+
+def test_it_is_cut_in_structs_that_are_encoded_ahead_as_well() -> None:
+    rows = [CreatableTopicResult(name=name, error_message=name * 40_000) for name in "ab"]
+    parts = b"".join(encode_structs(CreateTopicsResponse, rows, 7))
+    fitting = [CreatableTopicResult(name=name, error_message=name * 32_764 + "…") for name in "ab"]
+    assert parts == b"".join(encode_structs(CreateTopicsResponse, fitting, 7))
+
+
+def test_no_other_text_is_cut() -> None:
+    with pytest.raises(ValueError, match=r"topics\[0\].name has 32768 bytes"):
+        encode(CreateTopicsResponse(topics=[CreatableTopicResult(name="x" * 32_768, error_message="y" * 32_768)]), 7)

@@ -29,7 +29,7 @@ RECORD = os.environ.get("PYKBROKER_RECORD_JAVA_MESSAGES") == "1"
 _DIGEST_CHARACTERS = 16
 
 WITHOUT_UNKNOWN_TAGS = Choices(unknown_tags=0)
-LONG_WITHOUT_UNKNOWN_TAGS = Choices(LONG.texts, LONG.sizes, unknown_tags=0)
+LONG_WITHOUT_UNKNOWN_TAGS = Choices(texts=LONG.texts, sizes=LONG.sizes, unknown_tags=0)
 
 
 def contents(cls: type[Message], version: int, usual: Choices, long: Choices) -> Iterator[Message]:
