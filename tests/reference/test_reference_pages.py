@@ -95,10 +95,9 @@ def test_an_entry_says_when_a_key_counts_and_what_differs() -> None:
         text_of("listeners"),
         "",
         "- list; default `PLAINTEXT://127.0.0.1:9092`",
-        "- read-only: counts from the next start on",
+        "- changes at run time, of one broker (per-broker)",
         "- in a container: `KAFKA_LISTENERS`",
-        "- **Here**: `--port` of the command line wins over the port. Kafka's default is `PLAINTEXT://:9092`. "
-        "In Kafka the key changes at run time (per-broker).",
+        "- **Here**: `--port` of the command line wins over the port. Kafka's default is `PLAINTEXT://:9092`.",
         "",
     ]
     assert "- string; no default" in entry("broker.rack").lines()
