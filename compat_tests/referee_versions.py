@@ -1,4 +1,4 @@
-"""The versions of requests that Kafka 4.3.1 serves, which is the referee, where pykbroker has those of Kafka 4.4 as well.
+"""The versions of requests that Kafka 4.3.1 serves, which is the referee, where pykbroker has those of 4.4 as well.
 
 What is new there is asked of Kafka 4.4.0 (`compat_tests/kafka_4_4`).
 """

@@ -43,8 +43,8 @@ from pykbroker.protocol.records.compression import (
 )
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import NO_TIMESTAMP
-from pykbroker.protocol.records.record_sizes import first_larger_record
 from pykbroker.protocol.records.record_parts import timestamp_deltas
+from pykbroker.protocol.records.record_sizes import first_larger_record
 from pykbroker.protocol.records.varints import IndexedBytes
 
 from ..files.disk import Buffer

@@ -39,7 +39,7 @@ LOGS: Final = {
     "log.message.timestamp.after.max.ms": "How far a record's time may be ahead of the broker's.",
     "log.message.timestamp.before.max.ms": "How far a record's time may be behind the broker's.",
     "log.message.timestamp.type": "Whether a record has the time of its creation or that of its arrival.",
-    "max.decompressed.message.bytes": "The largest single record of a compressed batch that a topic takes, decompressed.",
+    "max.decompressed.message.bytes": "The largest record of a compressed batch that a topic takes, decompressed.",
     "log.preallocate": "Whether a new segment takes its full size on the disk at once.",
     "log.retention.bytes": "How much of a partition is kept; -1 for all.",
     "log.retention.check.interval.ms": "How often logs are looked at for what may be deleted.",

@@ -20,7 +20,7 @@ TOPICS: Final = {
     "leader.replication.throttled.replicas": "Replicas whose leaders are throttled, as partition:broker; * for all.",
     "local.retention.bytes": "How much of a tiered partition stays on the broker; topics are not tiered here.",
     "local.retention.ms": "How long records of a tiered topic stay on the broker; topics are not tiered here.",
-    "max.decompressed.message.bytes": "The largest single record of a compressed batch that the topic takes, decompressed.",
+    "max.decompressed.message.bytes": "The largest record of a compressed batch that the topic takes, decompressed.",
     "max.compaction.lag.ms": "The longest that a record stays out of compaction.",
     "max.message.bytes": "The largest batch of records that the topic takes, compressed.",
     "message.timestamp.after.max.ms": "How far a record's time may be ahead of the broker's.",
