@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -27,6 +28,7 @@ from .conftest import FreshNode
 from .nodes import OLDEST
 
 NODE_ID = 1
+KAFKA = "apache-kafka"
 
 
 def unregistered(address: Address, controller_id: int) -> tuple[int, str | None]:
@@ -40,7 +42,9 @@ def test_the_level_goes_up_and_down_where_nothing_has_changed(fresh_node: FreshN
     until(lambda: update(at, 31, validate_only=True)[0] == 0, "the controller has registered")
     answers.same("up, only to see", update(at, 33, validate_only=True))
     answers.same("level", finalized(at))
-    answers.same("too high", update(at, 34))
+    code, reason = update(at, 34)
+    assert f"only supports versions {7 if node.kind == KAFKA else 30}-33" in (reason or "")
+    answers.same("too high", (code, re.sub(r"\d+-33$", "…-33", reason or "")))
     answers.same("up to 31", update(at, 31))
     until_at(node, 31)
     answers.same("down without saying so", update(at, 30, UPGRADE))
@@ -97,4 +101,4 @@ def test_tools_raise_and_lower_the_level_of_a_running_cluster(fresh_node: FreshN
     assert refusal in kafkas("downgrade", "--feature", "metadata.version=30")
     assert refusal in ours("downgrade", "--feature", "metadata.version=30", "--yes")
     assert "SupportedMaxVersion: 4.4-IV2" in ours("describe")
-    assert "FinalizedVersionLevel: 33" in kafkas("describe")
+    assert "FinalizedVersionLevel: UNKNOWN 33" in kafkas("describe"), "4.3.1 has no name for it"
