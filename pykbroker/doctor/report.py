@@ -23,6 +23,8 @@ _RELEASES: Final = (
     (9, "3.5"), (8, "3.4"), (4, "3.3"), (3, "3.2"), (2, "3.1"), (1, "3.0"),
 )  # fmt: skip
 """The first metadata.version of each release of Kafka."""
+_NEWEST_LEVEL: Final = 33
+"""The last one of the first release there."""
 
 
 def lines_of(diagnosis: Diagnosis, address: str) -> Iterator[str]:
@@ -110,7 +112,7 @@ def _described(answer: BrokerAnswer) -> str:
     level = answer.features.get(_METADATA_VERSION)
     release = next((release for first, release in _RELEASES if level is not None and level >= first), None)
     version = f", metadata.version {level}" if level is not None else ""
-    newer = " or newer" if level is not None and level > _RELEASES[0][0] else ""
+    newer = " or newer" if level is not None and level > _NEWEST_LEVEL else ""
     named = f" (Kafka {release}{newer})" if release is not None else ""
     return f"cluster {answer.cluster_id}, {counted(len(answer.nodes), 'broker')}{version}{named}"
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 SLASH: Final = "/"
 
 _IPV4: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
-_LENGTH: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_LENGTH: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _IPV4_BITS: Final = 32
 _IPV6_BITS: Final = 128
 LONGEST_TOLD: Final = 200
