@@ -93,7 +93,7 @@ def command(
         raise CommandFailed(
             "Only one of --standalone, --initial-controllers and --no-initial-controllers may be given."
         )
-    levels = _release_levels(release_version) | _feature_levels(features)
+    levels = _levels(release_version, features)
     users = _scram_records(scram_arguments)
     try:
         config = _load(properties, overrides)
@@ -181,6 +181,17 @@ def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:
     config = load_config(properties, key_values(overrides), None)
     checked_sasl(config, asks=False)
     return config
+
+
+def _levels(release: str | None, features: tuple[str, ...]) -> dict[str, int]:
+    """Return the levels that differ from those of a new cluster. Raises CommandFailed."""
+    of_release, given = _release_levels(release), _feature_levels(features)
+    level = given.get(METADATA_VERSION)
+    if of_release and level not in (None, of_release[METADATA_VERSION]):
+        raise CommandFailed(
+            f"Use --release-version instead of --feature {METADATA_VERSION}={level} to avoid ambiguity."
+        )
+    return of_release | given
 
 
 def _release_levels(release: str | None) -> dict[str, int]:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from pykbroker.cli.main import main
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.messages.control_records import VotersRecord
-from pykbroker.protocol.messages.metadata_records import UserScramCredentialRecord
+from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord, UserScramCredentialRecord
 from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.uuids import uuid_from_text
 from pykbroker.security.sasl.scram_credential import MECHANISMS
@@ -97,6 +97,9 @@ def test_partitions_without_meta_properties_are_left_alone(properties: Path, tmp
         (["--feature", "metadata.version=29"], "metadata.version"),
         (["--feature", "metadata.version"], "NAME=LEVEL"),
         (["--release-version", "3.9"], "3.9"),
+        (["--release-version", "4.5-IV0"], "4.4-IV2"),
+        (["--release-version", "4.4", "--feature", "metadata.version=31"], "ambiguity"),
+        (["--feature", "metadata.version=34"], "30 to 33"),
         (["--override", "num.partitions=none"], "num.partitions"),
         (["--override", "create.topic.policy.class.name=x"], "create.topic.policy.class.name"),
         (["--feature", "kraft.version=2"], "kraft.version"),
@@ -119,6 +122,30 @@ def test_what_is_not_offered_is_refused_in_one_line(properties: Path, arguments:
     assert result.exit_code == 1
     assert complaint in result.output
     assert len(result.output.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "level"),
+    [
+        ([], "4.3-IV0", 30),
+        (["--release-version", "4.3.1"], "4.3-IV0", 30),
+        (["--release-version", "4.4"], "4.4-IV2", 33),
+        (["--release-version", "4.4.0"], "4.4-IV2", 33),
+        (["--release-version", "4.4-IV1"], "4.4-IV1", 32),
+        (["--feature", "metadata.version=31"], "4.4-IV0", 31),
+        (["--release-version", "4.4-IV0", "--feature", "metadata.version=31"], "4.4-IV0", 31),
+    ],
+)
+def test_a_cluster_begins_with_the_levels_of_a_release(
+    properties: Path, tmp_path: Path, arguments: list[str], name: str, level: int
+) -> None:
+    result = run("-t", CLUSTER_ID, "-c", properties, *arguments)
+    assert result.exit_code == 0, result.output
+    assert f"Formatting {tmp_path}/a with metadata.version {name}." in result.output
+    records = read_bootstrap_checkpoint(OsDisk(), str(tmp_path / "a")) or []
+    levels = {each.name: each.feature_level for each in records if isinstance(each, FeatureLevelRecord)}
+    assert levels["metadata.version"] == level
+    assert (levels["group.version"], levels["transaction.version"]) == (1, 2)
 
 
 def test_a_cluster_id_is_needed(properties: Path) -> None:
