@@ -18,7 +18,7 @@ def test_brokers_are_listed_with_what_they_lead(call: Call, bootstrap: str, topi
     assert (before["state"], before["controller"], before["error"]) == ("up", True, None)
     assert before["leaders"] == before["replicas"] >= 3
     assert before["under_replicated"] == 0
-    assert before["version"] == "4.3"
+    assert before["version"] == "4.4"
     listed = call("brokers list")
     assert listed.code == 0
     assert listed.cells[0][:5] == [str(before["broker"]), bootstrap, "-", "up", "yes"]
