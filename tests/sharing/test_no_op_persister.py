@@ -36,5 +36,5 @@ def test_it_is_had_by_its_name_or_by_none(name: str) -> None:
 
 
 def test_a_class_of_ones_own_is_refused() -> None:
-    with pytest.raises(StartupError, match="com.example.Persister is not known"):
+    with pytest.raises(StartupError, match=r"com\.example\.Persister is not known"):
         no_op_persister(BrokerConfig({"node.id": "1", PERSISTER_CLASS: "com.example.Persister"}))

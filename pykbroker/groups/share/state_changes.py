@@ -315,7 +315,7 @@ class StateChanges:
             if group is not None and known is not None and not known.topic_ids().isdisjoint(topic_ids):
                 keep(group.group_id)
                 self._put(group, known.without_topics(topic_ids), step)
-                step.because(group.group_id, "topics were deleted whose records it shared")
+                step.because(group.group_id, "topics that it reads were deleted")
         if not groups:
             del self._forgetting[deleted]
         return not groups
