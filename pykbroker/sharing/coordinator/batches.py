@@ -23,8 +23,10 @@ from ..persister import StateBatch
 NO_START_OFFSET = -1
 """The start offset stays: nothing is forgotten."""
 
-_STEPS_PER_BATCH = 8
+_STEPS_PER_BATCH = 4
 """More than batches need of which few overlap."""
+_STEPS_OF_FEW = 1_000
+"""Some milliseconds, whatever overlaps."""
 
 Combined: TypeAlias = tuple[StateBatch, ...]
 
@@ -48,22 +50,46 @@ def combine_batches(so_far: Combined, new: Sequence[StateBatch], start_offset: i
     so_far: what an earlier call returned, or what a snapshot said. new: in any order; first_offset is not above
     last_offset. start_offset: what is below is forgotten; NO_START_OFFSET forgets nothing.
     """
-    so_far, new = _from(so_far, start_offset), _from(new, start_offset)
+    so_far, new = _from(so_far, start_offset), _from(tuple(new), start_offset)
     if len(so_far) + len(new) < 2:
         return (*so_far, *new)
-    if not new or not _is_settled(so_far):
-        return so_far if not new and _is_settled(so_far) else _combine([*so_far, *new])
+    if not _is_settled(so_far):
+        return _settled(_combine([*so_far, *new]))
+    if not new:
+        return so_far
     lowest = min(batch.first_offset for batch in new)
     highest = max(batch.last_offset for batch in new)
     low = bisect_left(so_far, lowest - 1, key=lambda batch: batch.last_offset)
     high = bisect_right(so_far, highest + 1, key=lambda batch: batch.first_offset)
-    return (*so_far[:low], *_combine([*so_far[low:high], *new]), *so_far[high:])
+    combined = _combine([*so_far[low:high], *new])
+    # At the borders of what the new ones touch, states are as they were: no neighbours come together there.
+    whole = (*so_far[:low], *combined, *so_far[high:])
+    return _Settled(whole) if _is_settled(combined) else whole
 
 
-def _from(batches: Sequence[StateBatch], start_offset: int) -> Combined:
+class _Settled(tuple[StateBatch, ...]):
+    """Batches that are known to be in order, and no two of them can become one: nobody has to look at all of them."""
+
+    __slots__ = ()
+
+
+def _settled(batches: Combined) -> Combined:
+    return _Settled(batches) if _is_settled(batches) else batches
+
+
+def _from(batches: Combined, start_offset: int) -> Combined:
     """Return the batches without what is below the start offset."""
-    if start_offset == NO_START_OFFSET or all(batch.first_offset >= start_offset for batch in batches):
-        return tuple(batches)
+    if start_offset == NO_START_OFFSET:
+        return batches
+    if isinstance(batches, _Settled):
+        low = bisect_left(batches, start_offset, key=lambda batch: batch.last_offset)
+        if low == len(batches):
+            return ()
+        if low == 0 and batches[0].first_offset >= start_offset:
+            return batches
+        first = batches[low]
+        first = first._replace(first_offset=max(first.first_offset, start_offset))
+        return _Settled((first, *batches[low + 1 :]))
     return tuple(
         batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
         for batch in batches
@@ -73,6 +99,8 @@ def _from(batches: Sequence[StateBatch], start_offset: int) -> Combined:
 
 def _is_settled(batches: Combined) -> bool:
     """Tell whether the batches are in order, and no two of them can become one."""
+    if isinstance(batches, _Settled):
+        return True
     previous: StateBatch | None = None
     for batch in batches:
         if previous is not None and (
@@ -99,7 +127,7 @@ def _combine_in_order(pieces: Sequence[_Piece]) -> list[_Piece] | None:
     heap = list(pieces)
     heapq.heapify(heap)
     done: list[_Piece] = []
-    steps_left = _STEPS_PER_BATCH * len(heap)
+    steps_left = max(_STEPS_PER_BATCH * len(heap), _STEPS_OF_FEW)
     previous = heapq.heappop(heap)
     while heap:
         candidate = heap[0]

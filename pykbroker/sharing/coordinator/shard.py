@@ -188,13 +188,13 @@ class ShareShard:
     def _change(self, asked: Writing, state: ShareState, step: _Step, *, leader_epoch: int) -> bool:
         """Write an update or, where it is time, a snapshot. False where no snapshot would have room for the state."""
         start_offset = state.start_offset if asked.start_offset == NO_START_OFFSET else asked.start_offset
-        batches = combine_batches(state.batches, asked.batches, start_offset)
-        new = combine_batches((), asked.batches, asked.start_offset)
         is_snapshot = state.updates >= self.config.updates_per_snapshot
-        if not self._has_room(asked.key, len(batches)) and (is_snapshot or len(batches) > len(state.batches)):
-            return False
-        if not is_snapshot and not self._has_room(asked.key, len(new)):
-            return False
+        batches = state.batches
+        most_batches = len(state.batches) + 2 * len(asked.batches)  # each new one cuts one in two
+        if is_snapshot or not self._has_room(asked.key, most_batches):
+            batches = combine_batches(state.batches, asked.batches, start_offset)
+            if not self._has_room(asked.key, len(batches)) and (is_snapshot or len(batches) > len(state.batches)):
+                return False
         if is_snapshot:
             changed = replace(
                 state,
@@ -208,6 +208,9 @@ class ShareShard:
             )
             self._put(changed.snapshot(asked.key), step)
             return True
+        new = combine_batches((), asked.batches, asked.start_offset)
+        if not self._has_room(asked.key, len(new)):
+            return False
         value = ShareUpdateValue(
             snapshot_epoch=state.snapshot_epoch,
             leader_epoch=leader_epoch,
