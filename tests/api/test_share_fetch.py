@@ -327,11 +327,14 @@ def test_who_comes_when_there_are_enough_sessions_waits_and_is_refused(tmp_path:
     topic = shared_topic(node, "foo")
 
     async def test() -> None:
-        await Member(node).fetch(topic, max_wait_ms=10)
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=10)
         began = trio.current_time()
         refused = await Member(node, "bert").fetch(topic, max_wait_ms=700)
         assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
         assert trio.current_time() - began == pytest.approx(0.7)
+        anna.leave()
+        assert (await Member(node, "bert").fetch(topic)).error_code == ErrorCode.NONE, "at once"
 
     at_work(node, test)
 

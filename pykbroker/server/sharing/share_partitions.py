@@ -33,7 +33,7 @@ from ..runtime.turns import Turn
 if TYPE_CHECKING:
     from pykbroker.config.group_keys import GroupValues
     from pykbroker.sharing.partition.values import Acknowledgement, Acquired, Limits
-    from pykbroker.sharing.sessions import SessionKey, ShareSessions, TopicIdPartition
+    from pykbroker.sharing.sessions import SessionKey, ShareSession, ShareSessions, TopicIdPartition
 
     from .led_share_partition import LedSharePartition
 
@@ -288,8 +288,11 @@ class SharePartitions:
     async def end_session(self, key: SessionKey, turn: Turn) -> None:
         """End a member's session; what it has acquired is handed out again. Nobody waits until that is persisted."""
         session = self.sessions.remove(key)
-        if session is None:
-            return
+        if session is not None:
+            await self._release(session, turn)
+
+    async def _release(self, session: ShareSession, turn: Turn) -> None:
+        key = session.key
         limits = self.limits(key.group_id)
         for at in list(session.partitions):
             led = self._led.get(SharePartitionKey(key.group_id, *at))
@@ -308,17 +311,27 @@ class SharePartitions:
         return (session is not None and session.owner is owner) or key.group_id in self._of_group
 
     def connection_closed(self, owner: object, keys: Iterable[SessionKey]) -> None:
-        """End the sessions that began on a connection and were not begun anew on another one."""
-        if self._nursery is not None:
-            self._nursery.start_soon(self._end_sessions, owner, list(keys))
+        """End the sessions that began on a connection and were not begun anew on another one.
 
-    async def _end_sessions(self, owner: object, keys: Sequence[SessionKey]) -> None:
-        turn = Turn()
+        Others may begin theirs in their place at once; what was acquired is given back in turns.
+        """
+        if self._nursery is None:
+            return
+        ended: list[ShareSession] = []
+        group_ids: dict[str, None] = {}
         for key in keys:
+            group_ids[key.group_id] = None
             session = self.sessions.get(key)
             if session is not None and session.owner is owner:
-                await self.end_session(key, turn)
-        for group_id in {key.group_id for key in keys}:
+                self.sessions.remove(key)
+                ended.append(session)
+        self._nursery.start_soon(self._release_all, ended, list(group_ids))
+
+    async def _release_all(self, ended: Sequence[ShareSession], group_ids: Sequence[str]) -> None:
+        turn = Turn()
+        for session in ended:
+            await self._release(session, turn)
+        for group_id in group_ids:
             await self._drop_group(group_id, turn)
 
     async def _drop_group(self, group_id: str, turn: Turn) -> None:
