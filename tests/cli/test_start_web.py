@@ -151,7 +151,7 @@ UNUSED_WHILE_IDLE = (
     *("cramjam", "re2", "cryptography"),
     *("argparse", "csv", "h2.connection", "h2.events", "h2.stream", "hpack", "priority", "snappy"),  # of libraries
     *("bz2", "hashlib", "html", "html.entities", "lzma", "xml.etree.ElementTree"),
-    *("pykbroker.groups.shard", "pykbroker.groups.assignors", "pykbroker.transactions.shard"),
+    *("pykbroker.groups.shard", "pykbroker.groups.share", "pykbroker.groups.assignors", "pykbroker.transactions.shard"),
     *("pykbroker.security.sasl.credentials", "pykbroker.security.sasl.server_handshake"),
     *("pykbroker.server.node.node_sasl", "pykbroker.server.node.node_tls", "pykbroker.server.network.tls_transport"),
     *("pykbroker.storage.log.timestamp_search", "pykbroker.replication.follower"),

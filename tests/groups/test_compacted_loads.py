@@ -53,9 +53,12 @@ def load(log: Sequence[Pair]) -> GroupShard:
 
 
 def content_of(shard: GroupShard) -> Any:
-    """Without groups that exist for the sake of offsets that are not there any more, and how many there were."""
+    """Without groups that exist for the sake of offsets that are not there any more, how many there were, and how often
+    share groups have changed."""
     state = state_of(shard)
     del state[1]["last_order"]
+    for group in state[0].values():
+        group.pop("changes", None)
     for group_id, group in shard.groups.items():
         if isinstance(group, ClassicGroup) and group.is_simple and not shard.offsets.committed.of_group(group_id):
             del state[0][group_id]

@@ -143,6 +143,18 @@ class FakeController:
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name) for topic in request.topics])
 
 
+class FakeConditions:
+    """The image has at once what the controller has done."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def until(self, holds: Callable[[MetadataImage], bool], timeout_s: float) -> bool:
+        await trio.lowlevel.checkpoint()
+        assert holds(self._world.image)
+        return True
+
+
 class FakeEnds:
     """The replicas of all topics but that of the groups: each has so many records."""
 
@@ -343,6 +355,10 @@ class _Broker:
     @property
     def image(self) -> MetadataImage:
         return self.world.image
+
+    @property
+    def image_conditions(self) -> FakeConditions:
+        return FakeConditions(self.world)
 
     @property
     def partitions(self) -> FakeEnds:
