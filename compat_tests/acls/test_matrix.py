@@ -19,6 +19,7 @@ from . import (
     group_questions,
     last_questions,
     share_group_questions,
+    share_record_questions,
     share_state_questions,
     token_questions,
     topic_questions,
@@ -36,6 +37,7 @@ CATALOGUES = {
     "controllers": controller_questions.catalogue,
     "share state": share_state_questions.catalogue,
     "share groups": share_group_questions.catalogue,
+    "share records": share_record_questions.catalogue,
     "last": last_questions.catalogue,
 }
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pykbroker.protocol.compile import OBJECTS_LIMIT
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.share_groups import (
     LeaderIdAndEpoch,
@@ -34,7 +33,6 @@ _STEPS_OF_PARTITION: Final = 5
 @handles(
     ShareAcknowledgeRequest,
     needs=names((Operation.READ, ResourceType.GROUP), (Operation.READ, ResourceType.TOPIC)),
-    most_entries=OBJECTS_LIMIT,
 )
 async def share_acknowledge(
     context: RequestContext[Broker], request: ShareAcknowledgeRequest

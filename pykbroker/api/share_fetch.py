@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pykbroker.protocol.compile import OBJECTS_LIMIT
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.share_groups import (
     AcquiredRecords,
@@ -47,7 +46,6 @@ _READ_COMMITTED: Final = "read_committed"
 @handles(
     ShareFetchRequest,
     needs=names((Operation.READ, ResourceType.GROUP), (Operation.READ, ResourceType.TOPIC)),
-    most_entries=OBJECTS_LIMIT,
 )
 async def share_fetch(context: RequestContext[Broker], request: ShareFetchRequest) -> ShareFetchResponse:
     try:
@@ -56,12 +54,12 @@ async def share_fetch(context: RequestContext[Broker], request: ShareFetchReques
             _check_renewal(request)
         if request.share_acquire_mode not in _ACQUIRE_MODES:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka has it
-        session = await _session(context, request, key)
+        session, acknowledges = await _session(context, request, key)
     except ApiError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             await _idle(context, request.max_wait_ms)  # so that the client does not ask again and again
         return ShareFetchResponse(error_code=error.code)
-    return await _Answer(context, request, key, session).made()
+    return await _Answer(context, request, key, session, acknowledges=acknowledges).made()
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
@@ -70,8 +68,10 @@ def _check_renewal(request: ShareFetchRequest) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST)
 
 
-async def _session(context: RequestContext[Broker], request: ShareFetchRequest, key: SessionKey) -> SessionContext:
-    """Raises ApiError."""
+async def _session(
+    context: RequestContext[Broker], request: ShareFetchRequest, key: SessionKey
+) -> tuple[SessionContext, bool]:
+    """Return what the request is about, and whether it has acknowledgements. Raises ApiError."""
     from pykbroker.sharing.sessions import INITIAL_EPOCH, TopicIdPartition
 
     named: dict[TopicIdPartition, None] = {}
@@ -81,10 +81,10 @@ async def _session(context: RequestContext[Broker], request: ShareFetchRequest, 
             named[TopicIdPartition(topic.topic_id, each.partition_index)] = None
             acknowledges = acknowledges or bool(each.acknowledgement_batches)
             await context.turn.took()
-    forgotten = [
-        TopicIdPartition(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions
-    ]
-    await context.turn.took(len(forgotten))
+    forgotten: list[TopicIdPartition] = []
+    for gone in request.forgotten_topics_data:
+        forgotten += [TopicIdPartition(gone.topic_id, each) for each in gone.partitions]
+        await context.turn.took(1 + len(gone.partitions))
     shares, connection, epoch = context.node.share_partitions, context.connection, request.share_session_epoch
     owner = connection.share_sessions_end
     if not isinstance(owner, SessionsOfConnection):
@@ -93,7 +93,7 @@ async def _session(context: RequestContext[Broker], request: ShareFetchRequest, 
     if epoch == INITIAL_EPOCH:
         connection.share_sessions_end = owner
         owner.add(key)
-    return session
+    return session, acknowledges
 
 
 async def _idle(context: RequestContext[Broker], timeout_ms: int) -> None:
@@ -109,12 +109,19 @@ class _Answer:
     """The answer to one request of a session."""
 
     def __init__(
-        self, context: RequestContext[Broker], request: ShareFetchRequest, key: SessionKey, session: SessionContext
+        self,
+        context: RequestContext[Broker],
+        request: ShareFetchRequest,
+        key: SessionKey,
+        session: SessionContext,
+        *,
+        acknowledges: bool,
     ) -> None:
         self._context = context
         self._request = request
         self._key = key
         self._session = session
+        self._acknowledges = acknowledges
         self._leaders = CurrentLeaders(context, LeaderIdAndEpoch, NodeEndpoint)
         self._topics: dict[bytes, ShareFetchableTopicResponse] = {}
         self._partitions: dict[TopicIdPartition, ShareFetchResponsePartitionData] = {}
@@ -124,7 +131,7 @@ class _Answer:
 
         context, request = self._context, self._request
         acknowledgements = Acknowledgements()
-        if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
+        if self._acknowledges:
             await acknowledgements.begin(context, self._key, request.topics, is_renewal=request.is_renew_ack)
         records: dict[TopicIdPartition, SharedRecords] = {}
         if context.header.api_version < RENEWS_SINCE or not request.is_renew_ack:

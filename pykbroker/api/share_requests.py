@@ -99,12 +99,14 @@ class Acknowledgements:
                     error = partition_error(context, at)
                 elif context.node.image.topic_by_id(at.topic_id) is None:
                     error = ErrorCode.UNKNOWN_TOPIC_ID
-                self._outcomes[at] = None if error is ErrorCode.NONE else ApiError(error, None)
+                self._outcomes[at] = None if error is ErrorCode.NONE else ApiError(error)
                 wanted.pop(at, None)
                 if error is ErrorCode.NONE and batches:
                     wanted[at] = batches
                 await context.turn.took(_STEPS_OF_PARTITION + _STEPS_OF_BATCH * len(batches))
-        if wanted:
+        if not wanted:  # Kafka names those without acknowledgements beside others alone
+            self._outcomes = {at: refused for at, refused in self._outcomes.items() if refused is not None}
+        else:
             shares = context.node.share_partitions
             outcomes = await shares.begin_to_acknowledge(*key, list(wanted.items()), context.turn)
             self._outcomes.update(zip(wanted, outcomes, strict=True))

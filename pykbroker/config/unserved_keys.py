@@ -78,7 +78,6 @@ _WITHOUT_EFFECT = {
     "group.coordinator.background.threads",
     "group.coordinator.cached.buffer.max.bytes",
     "group.coordinator.threads",
-    "group.share.persister.class.name",
     "log.cleaner.io.buffer.size",
     "num.io.threads",
     "num.network.threads",

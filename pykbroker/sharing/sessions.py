@@ -63,7 +63,7 @@ class ShareSession:
 
 
 class SessionContext:
-    """What one ShareFetch is about. session: None where it ends one. epoch: the request's."""
+    """The session that one ShareFetch is about. session: None where it ends one. epoch: the request's."""
 
     __slots__ = ("epoch", "session")
 
@@ -144,6 +144,8 @@ class ShareSessions:
             self.remove(key)
             return SessionContext(self._begin(key, named, owner), epoch)
         session = self._existing(key, epoch)
+        if len(named) > MOST_PARTITIONS_OF_ONE:
+            raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         added = {each for each in named if each not in session.partitions}
         if added and not self._have_room(len(added), len(session.partitions)):
             raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)

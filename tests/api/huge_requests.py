@@ -55,14 +55,21 @@ from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceReq
 from pykbroker.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
 from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from pykbroker.protocol.messages.share_groups import (
+    AcknowledgePartition,
+    AcknowledgeTopic,
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestTopic,
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
     ShareGroupDescribeRequest,
 )
+from pykbroker.protocol.messages.share_groups import FetchPartition as ShareFetchPartition
+from pykbroker.protocol.messages.share_groups import FetchTopic as ShareFetchTopic
+from pykbroker.protocol.messages.share_groups import ForgottenTopic as ShareForgottenTopic
 from pykbroker.protocol.messages.share_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateRequestPartitionData,
@@ -450,6 +457,34 @@ HUGE: dict[str, Huge] = {
                 ReadStateSummaryData(
                     topic_id=KNOWN_ID,
                     partitions=[ReadShareGroupStateSummaryRequestPartitionData(partition=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "ShareFetch": Huge(
+        2,
+        lambda numbers: ShareFetchRequest(
+            group_id="group",
+            member_id="member",
+            max_bytes=1 << 20,
+            max_records=500,
+            topics=[
+                ShareFetchTopic(
+                    topic_id=KNOWN_ID, partitions=[ShareFetchPartition(partition_index=each) for each in numbers]
+                )
+            ],
+            forgotten_topics_data=[ShareForgottenTopic(topic_id=KNOWN_ID, partitions=[1, 2, 3])],
+        ),
+    ),
+    "ShareAcknowledge": Huge(
+        2,
+        lambda numbers: ShareAcknowledgeRequest(
+            group_id="group",
+            member_id="member",
+            share_session_epoch=1,
+            topics=[
+                AcknowledgeTopic(
+                    topic_id=KNOWN_ID, partitions=[AcknowledgePartition(partition_index=each) for each in numbers]
                 )
             ],
         ),

@@ -28,6 +28,7 @@ from compat_tests.acls.scene import (
     Scene,
 )
 from compat_tests.acls.share_group_questions import SHARE_GROUP
+from compat_tests.acls.share_record_questions import share_fetch
 from compat_tests.acls.test_matrix import CATALOGUES
 from compat_tests.acls.users import ADMIN, AUTHORIZER, password
 from pykbroker.api import HANDLERS
@@ -39,7 +40,7 @@ from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRe
 from pykbroker.protocol.messages.delegation_tokens import CreateDelegationTokenRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
+from pykbroker.protocol.messages.share_groups import ShareAcknowledgeRequest, ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from pykbroker.protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
@@ -220,6 +221,12 @@ class Inquiry:
                 beat.member_epoch = answer.member_epoch
                 answer = await self._done(beat, 1)
 
+    async def _begin_share_session(self, kind: str) -> None:
+        """Begin the session that acknowledgements belong to."""
+        self._authorizer.grants = lambda _: True
+        answer = await self._clients[kind].ask(share_fetch(self._scene), 2)
+        assert not answer.error_code, answer
+
     async def _begin_transaction(self) -> None:
         """A topic is in a transaction, whatever became of the transaction before."""
         init = InitProducerIdRequest(transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=60_000)
@@ -264,6 +271,8 @@ class Inquiry:
         self._autos += 1
         self._scene.auto = f"{AUTO}{self._autos:05d}"
         request = question.ask(self._scene)
+        if isinstance(request, ShareAcknowledgeRequest):
+            await self._begin_share_session(kind)
         self._authorizer.asked, self._authorizer.grants = set(), grants
         answer = await self._clients[kind].ask(request, version)
         asked, self._authorizer.grants = set(self._authorizer.asked), lambda _: True

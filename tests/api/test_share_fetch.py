@@ -13,7 +13,12 @@ from pykbroker.api.share_acknowledge import share_acknowledge
 from pykbroker.api.share_fetch import share_fetch
 from pykbroker.metadata.image import GROUP_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.metadata_records import ConfigRecord, FeatureLevelRecord
+from pykbroker.protocol.messages.metadata_records import (
+    ClientQuotaRecord,
+    ConfigRecord,
+    EntityData,
+    FeatureLevelRecord,
+)
 from pykbroker.protocol.messages.share_groups import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -27,8 +32,10 @@ from pykbroker.protocol.messages.share_groups import (
     ShareFetchResponsePartitionData,
 )
 from pykbroker.protocol.records.batch import iter_batches, iter_records
+from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.reads import FetchIsolation
 from pykbroker.server.network.handlers import ConnectionState
+from pykbroker.server.network.request_meter import RequestMeter
 from pykbroker.sharing.persister import (
     NO_LEADER_EPOCH,
     UNINITIALIZED_START_OFFSET,
@@ -36,7 +43,10 @@ from pykbroker.sharing.persister import (
     Reading,
     SharePartitionKey,
 )
-from tests.api.api_node import ApiNode, in_virtual_time
+from pykbroker.storage.files.disk import OsDiskFile
+from pykbroker.storage.log.log import AppendOrigin
+from tests.api.api_node import ApiNode, batch, in_virtual_time
+from tests.api.turns_taken import LONGEST_TURN_S, handle
 
 GROUP = "group"
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -471,5 +481,111 @@ def test_without_the_feature_there_are_no_share_groups(tmp_path: Path) -> None:
     async def test() -> None:
         assert (await Member(node).fetch()).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert (await Member(node).acknowledge(bytes(16))).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    at_work(node, test)
+
+
+def append_transactional(node: ApiNode, topic: str, producer_id: int, sequence: int, *values: bytes) -> None:
+    data = batch(*values, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+    node.replicas.append(node.partition(topic), data, node.clock.now_ms(), 1)
+
+
+def end_transaction(node: ApiNode, topic: str, producer_id: int, kind: ControlRecordType) -> None:
+    marker = encode_end_transaction_batch(
+        EndTransactionMarker(kind, 0), producer_id=producer_id, producer_epoch=0, timestamp=1000
+    )
+    node.partition(topic).append_as_leader(marker, node.clock.now_ms(), 1, origin=AppendOrigin.COORDINATOR)
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_records_of_aborted_transactions_are_for_those_who_read_uncommitted(node: ApiNode, level: str) -> None:
+    topic = shared_topic(node, "foo")
+    configure(node, "share.isolation.level", level)
+    append_transactional(node, "foo", 7, 0, b"a", b"b")
+    append_transactional(node, "foo", 8, 0, b"c")
+    end_transaction(node, "foo", 7, ControlRecordType.ABORT)
+    end_transaction(node, "foo", 8, ControlRecordType.COMMIT)
+    append_transactional(node, "foo", 7, 2, b"open")
+
+    async def test() -> None:
+        found = acquired(await Member(node).fetch(topic, max_wait_ms=100))
+        if level == "read_committed":
+            assert found == [(2, 4, 1)], "markers are for the client to pass over"
+        else:
+            assert found == [(0, 5, 1)]
+
+    at_work(node, test)
+
+
+def test_what_a_quota_withholds_is_handed_out_to_others(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"x" * 5000)
+    entity = [EntityData(entity_type="user", entity_name="ANONYMOUS")]
+    node.replay(ClientQuotaRecord(entity=entity, key="consumer_byte_rate", value=700.0))
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        meter = anna.connection.meter = RequestMeter(node.client_quotas, node.clock, lambda: 0, anna.connection)
+        meter.begin(100)
+        assert acquired(await anna.fetch(topic, max_wait_ms=100)) == [(0, 0, 1)]
+        await anna.acknowledge(topic, (0, 0, [RELEASE]))
+        meter.begin(100)
+        withheld = await anna.fetch(max_wait_ms=100)
+        assert (withheld.error_code, withheld.responses) == (ErrorCode.NONE, [])
+        assert acquired(await bert.fetch(topic, max_wait_ms=100)) == [(0, 0, 2)], "the second time that it is delivered"
+
+    at_work(node, test)
+
+
+def test_headers_that_are_on_the_disk_only_are_read_in_a_thread(node: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = shared_topic(node, "foo")
+    node.append("foo", b"a", b"b")
+    asked: list[int] = []
+
+    def nothing(self: Any, position: int, size: int) -> None:
+        asked.append(position)
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=0)
+        monkeypatch.setattr(OsDiskFile, "read_cached", nothing)
+        assert acquired(await anna.fetch(max_wait_ms=100)) == [(0, 1, 1)]
+        assert asked
+
+    at_work(node, test)
+
+
+def test_acknowledging_many_records_one_by_one_shares_the_loop(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    for _ in range(20):
+        node.append("foo", *[b"a"] * 500)
+    configure(node, "share.partition.max.record.locks", "4000")
+
+    async def test() -> None:
+        anna = Member(node)
+        count = sum(
+            last - first + 1 for first, last, _ in acquired(await anna.fetch(topic, max_wait_ms=100, max_records=4000))
+        )
+        assert count >= 4000
+        request = ShareAcknowledgeRequest(
+            group_id=GROUP,
+            member_id="anna",
+            share_session_epoch=1,
+            topics=[
+                AcknowledgeTopic(
+                    topic_id=topic,
+                    partitions=[
+                        AcknowledgePartition(
+                            partition_index=0,
+                            acknowledgement_batches=batches([(0, count - 1, [ACCEPT, REJECT] * (count // 2))]),
+                        )
+                    ],
+                )
+            ],
+        )
+        response, turns = await handle(node.broker, share_acknowledge, request, 2)
+        assert response.responses[0].partitions[0].error_code == ErrorCode.NONE
+        assert len(turns.durations_s) > 10
+        assert turns.longest_s < LONGEST_TURN_S
 
     at_work(node, test)

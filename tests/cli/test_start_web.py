@@ -155,7 +155,7 @@ UNUSED_WHILE_IDLE = (
     *("pykbroker.security.sasl.credentials", "pykbroker.security.sasl.server_handshake"),
     *("pykbroker.server.node.node_sasl", "pykbroker.server.node.node_tls", "pykbroker.server.network.tls_transport"),
     *("pykbroker.storage.log.timestamp_search", "pykbroker.replication.follower"),
-    "pykbroker.storage.compaction.segment_cleaner",
+    *("pykbroker.storage.compaction.segment_cleaner", "pykbroker.sharing.coordinator.shard"),
 )
 """What a broker without groups, transactions, users, compressed records and other brokers has no need of."""
 

@@ -43,6 +43,7 @@ from . import (  # noqa: F401 - registers their scenarios
     classic_scenarios,
     consumer_scenarios,
     migration_scenarios,
+    share_scenarios,
     streams_scenarios,
 )
 from .scenarios import SCENARIOS, TOPICS

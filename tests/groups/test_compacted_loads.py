@@ -27,7 +27,12 @@ from tests.storage.batches import config
 from tests.storage.cleaning import clean
 from tests.trials import state_of
 
-from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
+from . import (  # noqa: F401 - registers their scenarios
+    classic_scenarios,
+    consumer_scenarios,
+    migration_scenarios,
+    share_scenarios,
+)
 from .compacted_log import Pair, compacted, overtaken
 from .consumer_requests import consumer_beat
 from .conversation import GROUP, Conversation

@@ -263,7 +263,7 @@ def test_offsets_are_altered_and_a_member_begins_there() -> None:
         }
         await node.joined("a")
         await trio.sleep(1)
-        assert await node.offsets() == {0: (7, 3), 1: (-1, -1), 2: (0, 10)}
+        assert await node.offsets() == {0: (7, -7), 1: (-1, -1), 2: (0, 0)}
         refused = await node.alter(p0=1)
         assert (refused.error_code, refused.responses) == (ErrorCode.NON_EMPTY_GROUP, [])
 

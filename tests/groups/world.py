@@ -69,10 +69,11 @@ from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.segments.verification import Check
 from tests.replication.brokers import Proposals
+from tests.sharing.memory_persister import MemoryPersister
 
 NODE_ID = 1
 LISTENER = "PLAINTEXT"
-RECORDS = 10
+RECORDS = 0
 """How many each partition has."""
 
 
@@ -188,6 +189,7 @@ class World:
             threads=self.threads,
             rng=self.rng,
         )
+        self.driver.share_states.persister = MemoryPersister()
         self._nursery: trio.Nursery | None = None
         self._offset = 0
         endpoint = BrokerEndpoint(name=LISTENER, host="127.0.0.1", port=9092)

@@ -75,6 +75,16 @@ class MemoryShareState:
     def pass_time(self, ms: int) -> None:
         """Let time pass, and do what is due then."""
         self.now_ms += ms
+        while self.is_due:
+            self.expire()
+
+    @property
+    def is_due(self) -> bool:
+        deadline_ms = self.shard.next_deadline_ms()
+        return deadline_ms is not None and deadline_ms <= self.now_ms
+
+    def expire(self) -> None:
+        """Make one step of what is due."""
         self.take(self.shard.expire(self.now_ms, START_MS + self.now_ms))
 
     def prune(self) -> None:
@@ -102,12 +112,7 @@ class MemoryShareState:
             record = decode_record(key, value)
             shard.replay(record.key, record.value)
             shard.logged(record, offset)
-        self.shard = shard
-        result = shard.start_timers(self.now_ms, START_MS + self.now_ms)
-        self.take(result)
-        while result.is_unfinished:
-            result = shard.start_timers(self.now_ms, START_MS + self.now_ms)
-            self.take(result)
+        shard.start_timers(self.now_ms, START_MS + self.now_ms)
         return shard
 
 

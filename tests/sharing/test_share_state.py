@@ -198,9 +198,9 @@ def test_many_share_partitions_get_their_snapshots_in_parts() -> None:
     state.initialize([Initialization(KEY._replace(partition=index), 1, 0) for index in range(count)])
     state.now_ms += 1000
     steps = 0
-    while (deadline := state.shard.next_deadline_ms()) is not None and deadline <= state.now_ms:
+    while state.is_due:
         before = len(state.log)
-        state.pass_time(0)
+        state.expire()
         assert len(state.log) - before <= MOST_RECORDS
         steps += 1
     assert steps == 4
@@ -225,7 +225,7 @@ def test_state_of_deleted_topics_is_deleted_in_parts() -> None:
     assert not state.shard.states
 
 
-def test_state_of_topics_that_were_deleted_before_the_start_is_deleted_then() -> None:
+def test_state_of_topics_that_were_deleted_while_nobody_coordinated_it_is_deleted_at_the_next_look() -> None:
     topics = {TOPIC: 1 << 20, b"o" * 16: 1}
     state = MemoryShareState(SMALL, partition_count=lambda topic_id: topics.get(topic_id, 0))
     other = KEY._replace(topic_id=b"o" * 16)
@@ -233,9 +233,25 @@ def test_state_of_topics_that_were_deleted_before_the_start_is_deleted_then() ->
     state.initialize([Initialization(key, 1, 0) for key in [*keys, other]])
     del topics[TOPIC]
     state.crash()
+    assert set(state.shard.states) == {*keys, other}, "the metadata may be behind for a moment"
+    state.pass_time(1000)
     assert list(state.shard.states) == [other]
     state.crash()
     assert list(state.shard.states) == [other]
+
+
+def test_state_of_gone_topics_is_deleted_also_where_nobody_writes() -> None:
+    topics = {TOPIC: 1, b"o" * 16: 1}
+    state = MemoryShareState(SMALL, partition_count=lambda topic_id: topics.get(topic_id, 0))
+    other = KEY._replace(topic_id=b"o" * 16)
+    state.initialize([Initialization(key, 1, 0) for key in (KEY, other)])
+    state.pass_time(1000)
+    assert all(each.is_cold for each in state.shard.states.values())
+    written = len(state.log)
+    del topics[TOPIC]
+    state.pass_time(1000)
+    assert list(state.shard.states) == [other]
+    assert len(state.log) == written + 1
 
 
 def test_state_that_no_record_could_hold_is_refused() -> None:

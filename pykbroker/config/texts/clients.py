@@ -47,6 +47,7 @@ CLIENTS: Final = {
     "group.share.min.record.lock.duration.ms": "The shortest time of holding a record that a share group may ask for.",
     "group.share.min.session.timeout.ms": "The shortest session that a share group may ask for.",
     "group.share.partition.max.record.locks": "How many records of a partition a share group may hold at a time.",
+    "group.share.persister.class.name": "What keeps the state of share partitions, or nothing where it is empty.",
     "group.share.record.lock.duration.ms": "How long a member of a share group holds a record.",
     "group.share.session.timeout.ms": "After so long without a heartbeat a member of a share group is gone.",
     "group.streams.assignment.interval.ms": "How often the assignment of a streams group may change.",

@@ -272,9 +272,8 @@ class StateChanges:
                 known[topic_id] = name
             else:
                 refused[name] = ApiError(unknown, "There is no offset information to delete.")
-        if topics:
-            self._put(group, replace(states, initialized=initialized, deleting=deleting), step)
-            step.because(group.group_id, f"offsets of {len(topics)} topics are being deleted by request")
+        self._put(group, replace(states, initialized=initialized, deleting=deleting), step)
+        step.because(group.group_id, f"offsets of {len(topics)} topics are being deleted by request")
         return ShareDeletion(topics, known, refused)
 
     def end_deletion(self, request: EndShareStateDeletion, step: Step) -> None:
@@ -316,7 +315,7 @@ class StateChanges:
             if group is not None and known is not None and not known.topic_ids().isdisjoint(topic_ids):
                 keep(group.group_id)
                 self._put(group, known.without_topics(topic_ids), step)
-                step.because(group.group_id, "topics were deleted whose records it shared")
+                step.because(group.group_id, "topics that it reads were deleted")
         if not groups:
             del self._forgetting[deleted]
         return not groups

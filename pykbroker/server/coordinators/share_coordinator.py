@@ -195,7 +195,7 @@ class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", Coor
         if not changes.deleted_topics:
             return
         for led in list(self._shards.values()):
-            if led.state is CoordinatorState.ACTIVE:  # one that loads looks for itself when it is loaded
+            if led.state is CoordinatorState.ACTIVE:  # one that loads finds out at its next look
                 gone = [topic_id for topic_id in changes.deleted_topics if led.shard.has_topic(topic_id)]
                 if gone:
                     self._forget(led, gone)

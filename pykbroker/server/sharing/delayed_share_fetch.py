@@ -165,7 +165,11 @@ class DelayedShareFetch:
         return self._params.min_bytes if data.error_code is not _NONE else data.records_size
 
     async def _hand_out(self, of: Iterable[LedSharePartition], changes: ShareChanges) -> None:
-        ready = [each for each in of if self._is_ready(each)]
+        ready: list[LedSharePartition] = []
+        for each in of:
+            if self._is_ready(each):
+                ready.append(each)
+            await self._turn.took(_STEPS_OF_LOOK)
         for number, led in enumerate(ready):
             if self._records >= self._params.max_records:
                 return

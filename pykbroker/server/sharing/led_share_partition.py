@@ -116,7 +116,7 @@ class LedSharePartition:
         spawn: Callable[[LedSharePartition], None],
         on_end: Callable[[LedSharePartition], None],
     ) -> None:
-        """spawn: has `write` run beside. on_end: is called once, when it ends."""
+        """Watch the partition. spawn: has `write` run beside. on_end: is called once, when the share partition ends."""
         self.key = key
         self.partition = partition
         self.leader_epoch = partition.leader_epoch

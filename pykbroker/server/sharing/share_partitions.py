@@ -21,7 +21,7 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ApiError, ErrorCode
-from pykbroker.sharing.persister import Persister, Reading, SharePartitionKey
+from pykbroker.sharing.persister import PartitionState, Persister, Reading, SharePartitionKey
 
 from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
@@ -45,8 +45,11 @@ Outcome: TypeAlias = ApiError | DeferredAnswer[None] | None
 MOST_SHARE_PARTITIONS: Final = 100_000
 """Of one node: an idle one takes about a kilobyte. Kafka has no such bound."""
 
+_MOST_LOADERS: Final = 100
+"""The tasks that load share partitions for one request."""
+
+_STEPS_OF_BEGINNING: Final = 10
 _STEPS_OF_RELEASE: Final = 10
-_STEPS_OF_ACKNOWLEDGEMENT: Final = 20
 _FEW_SESSIONS: Final = 16
 _STEPS_OF_RUN: Final = 2
 _STEPS_OF_EXPIRY: Final = 20
@@ -140,12 +143,20 @@ class SharePartitions:
         share partitions of a node, SHARE_SESSION_LIMIT_REACHED.
         """
         found: list[LedSharePartition | ApiError] = []
+        new: list[LedSharePartition] = []
         for key in keys:
             led: LedSharePartition | ApiError | None = self._led.get(key)
             if led is None:
                 led = self._begin(key)
+                if not isinstance(led, ApiError):
+                    new.append(led)
             found.append(led)
-            await turn.took(4)
+            await turn.took(_STEPS_OF_BEGINNING)
+        # Each for itself where they are few: one that has to wait for its coordinator keeps no other waiting.
+        portion = len(new) // _MOST_LOADERS + 1
+        for number in range(0, len(new), portion):
+            if self._nursery is not None:
+                self._nursery.start_soon(self._load, new[number : number + portion])
         return found
 
     def _begin(self, key: SharePartitionKey) -> LedSharePartition | ApiError:
@@ -158,8 +169,8 @@ class SharePartitions:
             return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if len(self._led) >= MOST_SHARE_PARTITIONS:
             return ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "too many share partitions")
-        if self._nursery is None:
-            return ApiError(ErrorCode.BROKER_NOT_AVAILABLE)
+        if self._nursery is None:  # the node ends
+            return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         led = LedSharePartition(
             key,
             partition,
@@ -170,18 +181,23 @@ class SharePartitions:
         )
         self._led[key] = led
         self._of_group.setdefault(key.group_id, {})[key] = led
-        self._nursery.start_soon(self._load, led)
         return led
 
-    async def _load(self, led: LedSharePartition) -> None:
+    async def _load(self, new: Sequence[LedSharePartition]) -> None:
+        for led in new:
+            before = self._draining.get(led.key)
+            if before is not None:
+                await before.drained()
+        states = await self._persister.read([Reading(led.key, led.leader_epoch) for led in new])
+        for led, state in zip(new, states, strict=True):
+            await self._begin_with(led, state)
+            await trio.lowlevel.checkpoint()
+
+    async def _begin_with(self, led: LedSharePartition, state: PartitionState) -> None:
         from .led_share_partition import client_error, has_start_offset
         from .start_offsets import start_offset
 
         try:
-            before = self._draining.get(led.key)
-            if before is not None:
-                await before.drained()
-            (state,) = await self._persister.read((Reading(led.key, led.leader_epoch),))
             if state.error_code is not ErrorCode.NONE:
                 raise client_error(state.error_code, state.error_message)
             offset = state.start_offset
@@ -231,12 +247,18 @@ class SharePartitions:
         limits = self.limits(group_id)
         outcomes: list[Outcome] = []
         for at, batches in acknowledgements:
-            outcomes.append(self._acknowledge(group_id, member_id, at, batches, limits))
-            await turn.took(_STEPS_OF_RELEASE + _STEPS_OF_ACKNOWLEDGEMENT * len(batches))
+            outcomes.append(await self._acknowledge(group_id, member_id, at, batches, limits, turn))
+            await turn.took(_STEPS_OF_RELEASE)
         return outcomes
 
-    def _acknowledge(
-        self, group_id: str, member_id: str, at: TopicIdPartition, batches: Sequence[Acknowledgement], limits: Limits
+    async def _acknowledge(
+        self,
+        group_id: str,
+        member_id: str,
+        at: TopicIdPartition,
+        batches: Sequence[Acknowledgement],
+        limits: Limits,
+        turn: Turn,
     ) -> Outcome:
         led = self._led.get(SharePartitionKey(group_id, *at))
         if led is None:
@@ -247,11 +269,14 @@ class SharePartitions:
                 ErrorCode.INVALID_RECORD_STATE,
                 "Batch record not found. The request batch offsets are not found in the cache.",
             )
+        steps = share.acknowledge_steps(member_id, batches, limits, self.clock.monotonic_ms())
         try:
-            change = share.acknowledge(member_id, batches, limits, self.clock.monotonic_ms())
+            change = await turn.through(steps)
         except ApiError as error:
             led.notify()
             return error
+        finally:
+            steps.close()
         if not change:
             self.schedule(led)
             return None

@@ -1,4 +1,4 @@
-"""Reads of a log for a share partition: which record batches are there, and which part of the file is to be sent.
+"""The reads of a log for a share partition: which record batches are there, and which part of the file is to be sent.
 
 Of each batch the header alone is read, from the page cache; a page that is on the disk only is read in a thread. The
 records stay in their file: the transport sends them (`storage.log.log_reads.LogSlice`).
@@ -26,7 +26,7 @@ _base_offset = attrgetter("base_offset")
 
 
 class SharedRead(NamedTuple):
-    """What was read. ends: where each batch ends in the file."""
+    """The batches that were read. ends: where each batch ends in the file."""
 
     batches: list[FetchedBatch]
     ends: list[int]

@@ -9,8 +9,8 @@ The rules, Kafka's `ShareCoordinatorShard`:
 - A write is an update record, which says only what changes; after so many of them it is a snapshot, the whole state.
   A share partition that nobody has written for long gets a snapshot too, as long as others are written: the log can be
   deleted only in front of the oldest of all newest snapshots (`redundant_offsets`).
-- What topic or partition the metadata does not have is refused. What there is of deleted topics is deleted, also what
-  was left over while the partition had no coordinator.
+- What topic or partition the metadata does not have is refused. What there is of deleted topics is deleted: at once
+  where this coordinator is told of the deletion, and at its next look where nobody coordinated the partition then.
 
 `handle` and `expire` change the state at once and give the records that make the change last; `replay` builds the same
 state from records read back; `logged` says where a record stands. The driver holds answers back until the records are
@@ -89,14 +89,6 @@ class _Looking:
     at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """The look at all topics, whether they still exist, as far as it has come."""
-
-    topic_ids: Sequence[bytes]
-    at: int = 0
-
-
 class ShareShard:
     """The share partitions of one partition of `__share_group_state`.
 
@@ -112,8 +104,6 @@ class ShareShard:
         """When to look for cold share partitions next; None until the log is read."""
         self._looking: _Looking | None = None
         self._kept_look: tuple[int | None, _Looking | None] = (None, None)
-        self._start: _Start | None = None
-        self._kept_start: _Start | None = None
 
     @property
     def states(self) -> Mapping[SharePartitionKey, ShareState]:
@@ -277,38 +267,54 @@ class ShareShard:
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[ShareRecord]:
         """Give snapshots to share partitions whose last one is old, unless nobody has written to any: the log would
-        only become longer then.
+        only become longer then. Delete those of topics that are gone.
         """
         step = _Step(now_ms, timestamp_ms)
         if self._look_ms is None or self._look_ms > now_ms:
             return self._finish(step)
         if self._looking is None:
-            is_quiet = self._states.cold == len(self._states.by_key)
-            self._looking = _Looking(() if is_quiet else list(self._states.by_key))
-        at = self._snapshot_cold(self._looking, step)
+            self._looking = _Looking(self._to_look_at())
+        at = self._look(self._looking, step)
         is_unfinished = at < len(self._looking.keys)
         self._looking = replace(self._looking, at=at) if is_unfinished else None
         if not is_unfinished:
             self._look_ms = now_ms + self.config.cold_snapshot_interval_ms
-        cause = f"{len(step.records)} share partitions were not written for long" if step.records else ""
+        cause = f"{len(step.records)} share partitions were not written for long, or are gone" if step.records else ""
         return self._finish(step, (), cause, is_unfinished=is_unfinished)
 
-    def _snapshot_cold(self, looking: _Looking, step: _Step) -> int:
-        """Return how far the step has come."""
+    def _to_look_at(self) -> list[SharePartitionKey]:
+        if self._states.cold < len(self._states.by_key):
+            return list(self._states.by_key)
+        gone = (keys for topic_id, keys in self._states.by_topic.items() if not self._partition_count(topic_id))
+        return [key for keys in gone for key in keys]
+
+    def _look(self, looking: _Looking, step: _Step) -> int:
+        """Look at some share partitions, and return how far that has come.
+
+        The metadata have caught up long since with whatever was known to those who wrote: the topics that they do not
+        have are gone for good.
+        """
         batches = 0
-        for at in range(looking.at, min(looking.at + MOST_LOOKED_AT, len(looking.keys))):
+        end = min(looking.at + MOST_LOOKED_AT, len(looking.keys))
+        for at in range(looking.at, end):
             if len(step.records) >= MOST_RECORDS or batches >= MOST_BATCHES:
                 return at
             key = looking.keys[at]
             state = self._states.by_key.get(key)
-            if state is None or not self._has_room(key, len(state.batches)):
+            if state is None:
                 continue
-            if step.timestamp_ms - state.write_timestamp < self.config.cold_snapshot_interval_ms:
-                continue
-            changed = replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp=step.timestamp_ms)
-            self._put(changed.snapshot(key), step)
-            batches += len(state.batches)
-        return min(looking.at + MOST_LOOKED_AT, len(looking.keys))
+            if not self._partition_count(key.topic_id):
+                self._put(tombstone(key), step)
+            elif self._is_cold(key, state, step.timestamp_ms):
+                changed = replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp=step.timestamp_ms)
+                self._put(changed.snapshot(key), step)
+                batches += len(state.batches)
+        return end
+
+    def _is_cold(self, key: SharePartitionKey, state: ShareState, timestamp_ms: int) -> bool:
+        """Tell whether a snapshot is due, and has room in a record."""
+        is_old = timestamp_ms - state.write_timestamp >= self.config.cold_snapshot_interval_ms
+        return is_old and self._has_room(key, len(state.batches))
 
     # Deleted topics
 
@@ -335,14 +341,12 @@ class ShareShard:
         """The next step may be taken back."""
         self._states.begin_trial()
         self._kept_look = (self._look_ms, self._looking)
-        self._kept_start = self._start
 
     def end_trial(self, *, is_kept: bool) -> None:
         """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._states.end_trial(is_kept=is_kept)
         if not is_kept:
             self._look_ms, self._looking = self._kept_look
-            self._start = self._kept_start
 
     # Loading
 
@@ -374,27 +378,9 @@ class ShareShard:
         return iter(())
 
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[ShareRecord]:
-        """Begin to look at the time, and delete what there is of topics that were deleted before.
-
-        The caller calls it when every record is replayed, and again while the result is unfinished. The metadata which
-        made this node the leader is newer than all that was written by earlier leaders: a topic that it does not have
-        is gone for good.
-        """
-        if self._start is None:
-            self._look_ms = now_ms + self.config.cold_snapshot_interval_ms
-            self._start = _Start(list(self._states.by_topic))
-        step = _Step(now_ms, timestamp_ms)
-        at = self._start.at
-        end = min(at + MOST_LOOKED_AT, len(self._start.topic_ids))
-        while at < end and self._looked_after(self._start.topic_ids[at], step):
-            at += 1
-        self._start = replace(self._start, at=at)
-        cause = f"{len(step.records)} share partitions go with their topics" if step.records else ""
-        return self._finish(step, (), cause, is_unfinished=at < len(self._start.topic_ids))
-
-    def _looked_after(self, topic_id: bytes, step: _Step) -> bool:
-        """Forget a topic that exists no longer. False where the step has done enough before that is over."""
-        return self._partition_count(topic_id) > 0 or self._forget(topic_id, step)
+        """Begin to look at the time. The caller calls it when every record is replayed."""
+        self._look_ms = now_ms + self.config.cold_snapshot_interval_ms
+        return self._finish(_Step(now_ms, timestamp_ms))
 
 
 def _is_fenced_leader(state: ShareState, leader_epoch: int) -> bool:

@@ -1,4 +1,4 @@
-"""Which partition of a share session comes first, and how many bytes each may have.
+"""The order of a share session's partitions, and how many bytes each may have.
 
 Kafka's `PartitionRotateStrategy` and `PartitionMaxBytesStrategy`, of which there is one each.
 """

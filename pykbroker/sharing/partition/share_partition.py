@@ -24,7 +24,7 @@ records in flight. Times are those of a monotonic clock, in milliseconds.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
@@ -55,6 +55,8 @@ _STATE_OF_TYPE: Final = {
     AcknowledgeType.REJECT: _ARCHIVED,
 }
 _PERSISTED_STATES: Final = {int(state): state for state in (_AVAILABLE, RecordState.ACKNOWLEDGED, _ARCHIVED)}
+_STEPS_OF_RUN: Final = 8
+"""Of about a microsecond."""
 _SPARE_DEADLINES: Final = 256
 _ISOLATED_FROM: Final = 3
 """With a limit of two deliveries nobody could tell the last one from the second."""
@@ -377,22 +379,38 @@ class SharePartition:
     def acknowledge(
         self, member: str, acknowledgements: Iterable[Acknowledgement], limits: Limits, now_ms: int
     ) -> Change:
-        """Begin the transitions that a member asks for, and renew its locks.
+        """Take all steps of `acknowledge_steps` at once."""
+        steps = self.acknowledge_steps(member, acknowledgements, limits, now_ms)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                change: Change = done.value
+                return change
+
+    def acknowledge_steps(
+        self, member: str, acknowledgements: Iterable[Acknowledgement], limits: Limits, now_ms: int
+    ) -> Generator[int, None, Change]:
+        """Begin the transitions that a member asks for, and renew its locks; yield how much work was done.
 
         Return what to persist; false where that is nothing. Raises ApiError where one record is not the member's: all
-        is as before then, but for locks that were renewed.
+        is as before then, but for locks that were renewed. It is, too, where the steps are closed before their end.
         """
         change = Change(member, limits.delivery_count_limit)
+        is_whole = False
         try:
             for acknowledgement in acknowledgements:
                 if acknowledgement.last_offset >= self.start_offset:
-                    self._acknowledge(change, acknowledgement, limits, now_ms)
-        except ApiError:
-            self._end_transition(change, is_persisted=False, now_ms=now_ms)
-            raise
+                    yield from self._acknowledge(change, acknowledgement, limits, now_ms)
+            is_whole = True
+        finally:
+            if not is_whole:
+                self._end_transition(change, is_persisted=False, now_ms=now_ms)
         return change
 
-    def _acknowledge(self, change: Change, acknowledgement: Acknowledgement, limits: Limits, now_ms: int) -> None:
+    def _acknowledge(
+        self, change: Change, acknowledgement: Acknowledgement, limits: Limits, now_ms: int
+    ) -> Iterator[int]:
         first, last, types = acknowledgement
         for batch in self._acknowledged(first, last):
             if batch.last < self.start_offset:
@@ -405,13 +423,26 @@ class SharePartition:
                 batch.is_split = True
             if not batch.is_split:
                 self._change_runs(change, batch.runs, types[0], limits, now_ms)
+                yield _STEPS_OF_RUN
                 continue
-            begin, until = max(first, self.start_offset, batch.first), min(last, batch.last)
-            for run, _, _ in batch.within(begin, until):
+            yield from self._acknowledge_part(change, batch, acknowledgement, limits, now_ms)
+
+    def _acknowledge_part(
+        self, change: Change, batch: InFlightBatch, acknowledgement: Acknowledgement, limits: Limits, now_ms: int
+    ) -> Iterator[int]:
+        """Look at each record when its turn comes: between two steps others may have done something."""
+        first, last, types = acknowledgement
+        begin, until = max(first, batch.first), min(last, batch.last)
+        for kind, low, high in _same_types(first, types, begin, until):
+            low = max(low, self.start_offset)
+            if low > high:
+                continue
+            for run, _, _ in batch.within(low, high):
                 _check_part(run, change.member)
-            for kind, low, high in _same_types(first, types, begin, until):
-                self._change_runs(change, batch.cut(low, high), kind, limits, now_ms)
-            batch.join(begin, until)
+            runs = batch.cut(low, high)
+            self._change_runs(change, runs, kind, limits, now_ms)
+            batch.join(low, high)
+            yield _STEPS_OF_RUN * (1 + len(runs))
 
     def _change_runs(self, change: Change, runs: Iterable[Run], kind: int, limits: Limits, now_ms: int) -> None:
         if kind != AcknowledgeType.RENEW:

@@ -84,7 +84,7 @@ class Limits(NamedTuple):
 
     @property
     def throttled_deliveries(self) -> int:
-        """After so many deliveries, records are handed out in ever smaller portions, to find the one that is bad."""
+        """Return after how many deliveries records come in ever smaller portions, to find the one that is bad."""
         return max(_LEAST_THROTTLED_DELIVERIES, -(-self.delivery_count_limit // 2))
 
 

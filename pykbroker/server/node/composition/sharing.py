@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.sharing.no_op_persister import CLASS_NAMES, DEFAULT_CLASS_NAME, NoOpPersister
+from pykbroker.sharing.persister import Persister
 
 from ...coordinators.coordinator_topics import CoordinatorTopics
 from ...coordinators.share_coordinator import ShareCoordinator
@@ -15,8 +18,11 @@ from ...quorum.controller_channel import ControllerChannel
 from ...quorum.image_conditions import ImageConditions
 from ...replicas.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
+from ...runtime.startup_error import StartupError
 from ...runtime.threads import Threads
 from ..node_sharing import NodeSharing
+
+_PERSISTER_CLASS: Final = "group.share.persister.class.name"
 
 
 def node_sharing(
@@ -40,7 +46,17 @@ def node_sharing(
         checkpoint_log_starts=replicas.checkpoint_log_start_offsets,
     )
     topics = CoordinatorTopics(config, controller, conditions, image)
-    persister = SharePersister(
+    questions = SharePersister(
         config.node_id, coordinator, inter_broker, image=image, ensure_topic=lambda: topics.ensure(coordinator)
     )
-    return NodeSharing(coordinator, persister)
+    return NodeSharing(coordinator, questions, no_op_persister(config) or questions)
+
+
+def no_op_persister(config: BrokerConfig) -> Persister | None:
+    """Return the persister that keeps nothing, where it is configured. Raises StartupError for a class of one's own."""
+    name = config.str(_PERSISTER_CLASS)
+    if name == DEFAULT_CLASS_NAME:
+        return None
+    if name not in CLASS_NAMES:
+        raise StartupError(f"{_PERSISTER_CLASS}={name} is not known: there is {DEFAULT_CLASS_NAME}")
+    return NoOpPersister()

@@ -1,0 +1,1 @@
+"""Batches of share partitions, as Apache Kafka's `PersisterStateBatchCombiner` combines them."""
