@@ -25,12 +25,6 @@ from pykbroker.protocol.messages.groups import (
     MemberIdentity,
     SyncGroupRequest,
 )
-from pykbroker.protocol.messages.streams_groups import (
-    StreamsGroupDescribeRequest,
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatRequestSubtopology,
-    StreamsGroupHeartbeatRequestTopology,
-)
 
 from .scene import CONSUMER_GROUP, GROUP, MISSING, MISSING_GROUP, TOPIC, Catalogue, Scene
 from .topic_questions import UNKNOWN_ID
@@ -109,32 +103,6 @@ def consumer_group_heartbeat_with_topics(scene: Scene) -> ConsumerGroupHeartbeat
 @asks("describe consumer groups", keeps_members=True)
 def consumer_group_describe(scene: Scene) -> ConsumerGroupDescribeRequest:
     return ConsumerGroupDescribeRequest(group_ids=[CONSUMER_GROUP, MISSING_GROUP], include_authorized_operations=True)
-
-
-@asks("streams group heartbeat")
-def streams_group_heartbeat(scene: Scene) -> StreamsGroupHeartbeatRequest:
-    return StreamsGroupHeartbeatRequest(group_id=CONSUMER_GROUP, member_id="nobody", member_epoch=5)
-
-
-@asks("streams group heartbeat with topics")
-def streams_group_heartbeat_with_topics(scene: Scene) -> StreamsGroupHeartbeatRequest:
-    """The group is one of consumers, so that nobody joins."""
-    subtopology = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=[TOPIC, MISSING])
-    return StreamsGroupHeartbeatRequest(
-        group_id=CONSUMER_GROUP,
-        member_id="nobody",
-        member_epoch=0,
-        rebalance_timeout_ms=5000,
-        topology=StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[subtopology]),
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
-    )
-
-
-@asks("describe streams groups")
-def streams_group_describe(scene: Scene) -> StreamsGroupDescribeRequest:
-    return StreamsGroupDescribeRequest(group_ids=[CONSUMER_GROUP, MISSING_GROUP], include_authorized_operations=True)
 
 
 @asks("describe groups", 0, 3, 6)

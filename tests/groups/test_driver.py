@@ -541,7 +541,7 @@ def test_the_first_question_creates_the_topic_and_finds_a_coordinator_that_is_re
     in_world(main, partitions=None)
 
 
-@pytest.mark.parametrize("key_type", [2, 42])
+@pytest.mark.parametrize("key_type", [3, 42])
 @pytest.mark.parametrize("version", [1, 6])
 def test_other_coordinators_are_refused_in_words(key_type: int, version: int) -> None:
     async def main(world: World) -> None:

@@ -107,6 +107,7 @@ def test_features_are_those_that_both_have() -> None:
     assert of_4_0.initial_levels == {
         "eligible.leader.replicas.version": 0,
         "group.version": 1,
+        "share.version": 0,
         "streams.version": 0,
         "transaction.version": 2,
     }
