@@ -8,6 +8,7 @@
 # make crash-states STATES=N SEED=S   starts on what crashes leave of log directories' lives that a seed draws
 # make power-cuts CUTS=N SEED=S      a broker whose file system loses its power under clients; as root
 # make mutations PACKAGE=P  plants bugs in the source, one by one, and tells which of them the tests find
+# make differential SEQUENCES=N SEED=S   sequences of requests that nobody drew before, to Apache Kafka and to pykbroker
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
 # make examples the projects in examples/: those in Python, and with Maven, npm and Go where they are there
@@ -26,7 +27,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	hostile kafka-tests examples screenshots spark reference site dist release-check bench clean system-packages
+	differential hostile kafka-tests examples screenshots spark reference site dist release-check bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says. Output has
 # buffers, as users have it: without them a full disk is met at another place.
@@ -105,6 +106,10 @@ power-cuts: $(VENV)/.all-installed
 # MUTATIONS_ARGS="--sample 10" plants bugs that nobody chose; `python -m tests.mutations --help` tells the rest.
 mutations: $(VENV)/.mutations-installed
 	nice $(BIN)/python -m tests.mutations $(addprefix --package ,$(PACKAGE)) $(MUTATIONS_ARGS)
+
+differential: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m compat_tests.apache_kafka
+	$(BIN)/python -m compat_tests.differential --sequences $(or $(SEQUENCES),100) --seed $(or $(SEED),$(shell date +%s))
 
 hostile: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)

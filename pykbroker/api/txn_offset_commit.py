@@ -56,13 +56,12 @@ async def txn_offset_commit(
     refusal = _refusal(context, request)
     answers = [TxnOffsetCommitResponseTopic(name=topic.name) for topic in request.topics]
     hidden = await denied(context, Operation.READ, ResourceType.TOPIC, _names(request, refusal))
-    split = [
-        await take_out_unknown(
-            context,
-            topic.partitions,
-            None if refusal is not None or topic.name in hidden else context.node.image.topic(topic.name),
-        )
+    found = [
+        None if refusal is not None or topic.name in hidden else context.node.image.topic(topic.name)
         for topic in request.topics
+    ]
+    split = [
+        await take_out_unknown(context, topic.partitions, of) for topic, of in zip(request.topics, found, strict=True)
     ]
     known = [partitions for partitions, _ in split]
     for piece in in_pieces(zip(answers, known, strict=True)):
@@ -76,7 +75,24 @@ async def txn_offset_commit(
     for answer, (_, unknown) in zip(answers, split, strict=True):
         denial = refusal or (ErrorCode.TOPIC_AUTHORIZATION_FAILED if answer.name in hidden else None)
         await _refuse(context, answer, unknown, denial or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return TxnOffsetCommitResponse(topics=answers)
+    refused = [of is None or bool(unknown) for of, (_, unknown) in zip(found, split, strict=True)]
+    return TxnOffsetCommitResponse(topics=_rows(answers, refused))
+
+
+def _rows(answers: list[TxnOffsetCommitResponseTopic], refused: list[bool]) -> list[TxnOffsetCommitResponseTopic]:
+    """Return one row for each topic where some are refused; a topic that is refused has one even without partitions.
+
+    Where none is, the coordinator's rows are those of the request (Kafka's `TxnOffsetCommitResponse.Builder`).
+    """
+    if not any(refused):
+        return [answer for answer in answers if answer.partitions]
+    rows: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for answer, is_refused in zip(answers, refused, strict=True):
+        if answer.name in rows:
+            rows[answer.name].partitions += answer.partitions
+        elif answer.partitions or is_refused:
+            rows[answer.name] = answer
+    return list(rows.values())
 
 
 def _refusal(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> ErrorCode | None:
