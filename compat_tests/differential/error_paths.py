@@ -113,6 +113,9 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "INCONSISTENT_CLUSTER_ID": "needs voters in the metadata log (KIP-853; compat_tests/clusters)",
     "CLUSTER_AUTHORIZATION_FAILED": "where the right is to alter the cluster, or to act as a part of it: the asker "
     "and the node need those, and are one user",
+    "GROUP_AUTHORIZATION_FAILED": "of transactions: in the stories the transactional id is refused before the group "
+    "(compat_tests/acls)",
+    "TOPIC_AUTHORIZATION_FAILED": "other errors come first in the stories (compat_tests/acls)",
     "INVALID_GROUP_ID": "of OffsetCommit: an id cannot be null there",
     "INVALID_REPLICATION_FACTOR": "of AlterPartitionReassignments: needs several brokers",
     "INVALID_REQUEST": "of AlterPartition: needs the broker's epoch; of AddRaftVoter: voters in the metadata log",

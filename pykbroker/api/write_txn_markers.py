@@ -50,15 +50,18 @@ def _failed(request: WriteTxnMarkersRequest) -> LongWork[WriteTxnMarkersResponse
     markers: dict[int, WritableTxnMarkerResult] = {}
     for marker in request.markers:
         result = markers[marker.producer_id] = WritableTxnMarkerResult(producer_id=marker.producer_id)
+        named: dict[str, dict[int, None]] = {}
         for topic in marker.topics:
+            named.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        for name, indexes in named.items():
             rows = yield from each_of(
-                list(dict.fromkeys(topic.partition_indexes)),
+                list(indexes),
                 lambda index: WritableTxnMarkerPartitionResult(
                     partition_index=index, error_code=ErrorCode.UNKNOWN_SERVER_ERROR
                 ),
             )
             if rows:
-                result.topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
+                result.topics.append(WritableTxnMarkerTopicResult(name=name, partitions=rows))
     return WriteTxnMarkersResponse(markers=list(markers.values()))
 
 
