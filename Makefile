@@ -9,6 +9,7 @@
 # make power-cuts CUTS=N SEED=S      a broker whose file system loses its power under clients; as root
 # make mutations PACKAGE=P  plants bugs in the source, one by one, and tells which of them the tests find
 # make fuzz MINUTES=N      inputs that reach new lines of what reads bytes of others, and what they bring about
+# make differential SEQUENCES=N SEED=S   sequences of requests that nobody drew before, to Apache Kafka and to pykbroker
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
 # make examples the projects in examples/: those in Python, and with Maven, npm and Go where they are there
@@ -27,7 +28,8 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	fuzz hostile kafka-tests examples screenshots spark reference site dist release-check bench clean system-packages
+	differential fuzz hostile kafka-tests examples screenshots spark reference site dist release-check bench clean \
+	system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says. Output has
 # buffers, as users have it: without them a full disk is met at another place.
@@ -111,6 +113,10 @@ mutations: $(VENV)/.mutations-installed
 fuzz: $(VENV)/.fuzz-installed
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(FUZZ_ARGS)
 	PYKBROKER_FUZZ_SEED=$$(date +%s) PYKBROKER_FUZZ_ROUNDS=100 $(BIN)/pytest -q tests/fuzz
+
+differential: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m compat_tests.apache_kafka
+	$(BIN)/python -m compat_tests.differential --sequences $(or $(SEQUENCES),100) --seed $(or $(SEED),$(shell date +%s))
 
 hostile: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)

@@ -10,6 +10,7 @@ python -m compat_tests.differential --report                           writes do
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections import Counter
@@ -21,16 +22,20 @@ from typing import Final
 from compat_tests.brokers import BrokerProcess
 
 from .asking import CANNOT_BE_ENCODED, NOT_ASKED, Asker
+from .error_paths import directed_errors
 from .making import drawn
 from .nodes import PLAIN, PROPERTIES, asker, kafka_node, our_node
 from .recordings import Chapter, RecordedSequence, chapter_names
 from .replaying import Disagreement, verdicts
 from .report import PAGE, page
 from .sequences import Sequence
+from .shrinking import complaints_of, shrunk
 from .stories import directed
 
 _SECOND: Final = "s9"
 """How the names of the second asking begin: of the same length, and nobody else's."""
+
+MOST_SHRUNK: Final = 20
 
 
 def main() -> None:
@@ -40,6 +45,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scene", choices=list(PROPERTIES), default=PLAIN)
     parser.add_argument("--directed", action="store_true", help="those that are written down, in place of drawn ones")
+    parser.add_argument("--errors", action="store_true", help="those that are there for errors, in place of drawn ones")
     parser.add_argument("--record", metavar="CHAPTER")
     parser.add_argument("--replay", nargs="*", metavar="CHAPTER", help="all, where none is named")
     parser.add_argument("--settle", nargs="*", metavar="CHAPTER")
@@ -51,13 +57,21 @@ def main() -> None:
         names = (asked.replay if asked.replay is not None else asked.settle) or chapter_names()
         sys.exit(bool(sum(_replay(name, settles=asked.settle is not None) for name in names)))
     else:
-        sequences = directed() if asked.directed else drawn(asked.sequences, asked.seed, asked.seed * 1000 % 90_000)
+        sequences = (
+            directed()
+            if asked.directed
+            else directed_errors(asked.scene)
+            if asked.errors
+            else drawn(asked.sequences, asked.seed, asked.seed * 1000 % 90_000)
+        )
         recorded = list(_asked_of_kafka(sequences, asked.scene))
         chapter = Chapter(asked.record or "drawn", asked.scene, recorded)
         if asked.record:
             chapter.write()
         else:
-            sys.exit(bool(_compared(chapter)))
+            found = _compared(chapter)
+            _print_shrunk(chapter, found)
+            sys.exit(bool(found))
 
 
 @contextmanager
@@ -137,6 +151,26 @@ def _compared(chapter: Chapter, *, settles: bool = False) -> list[Disagreement]:
         print(one)  # noqa: T201
     print(f"{chapter.name}: {cases} cases, {len(disagreements)} disagreements, meant: {dict(meant)}")  # noqa: T201
     return disagreements
+
+
+def _print_shrunk(chapter: Chapter, found: list[Disagreement]) -> None:
+    """Print for each kind of disagreement the shortest sequence that was found to show it."""
+    if not found:
+        return
+    sequences = {each.sequence.name: each.sequence for each in chapter.sequences}
+    kinds = {(each.step.api_key, each.found.path): each for each in reversed(found)}
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        _asking(kafka_node(Path(directory, "kafka"), chapter.scene)) as theirs,
+        _asking(our_node(Path(directory, "ours"), chapter.scene)) as ours,
+    ):
+        for kind, each in list(kinds.items())[:MOST_SHRUNK]:
+            whole = sequences[each.sequence]
+            start = Sequence(whole.name, whole.steps[: each.number + 1])
+            short = shrunk(start, kind, complaints_of(theirs, ours))
+            print(f"\n{each}\nshrunk to {len(short.steps)} steps:")  # noqa: T201
+            for step in short.steps:
+                print(f"  {json.dumps(step.to_json())}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ _CHANGES_METADATA: Final = frozenset(
         ApiKey.ASSIGN_REPLICAS_TO_DIRS,
     }
 )
+_MAKES_GROUPS: Final = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.TXN_OFFSET_COMMIT})
 _DECIDES_TRANSACTIONS: Final = frozenset({ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID, ApiKey.WRITE_TXN_MARKERS})
 _OPEN_STATES: Final = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _ANY_ACL: Final = DeleteAclsFilter(resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1)
@@ -213,13 +214,15 @@ class Asker:
         return bool(answer.error_code == 0)
 
     def _clean(self, sequence: Sequence, prefix: str) -> None:
-        """What later sequences would meet goes: ACLs, quotas of addresses; and topics, lest there be thousands."""
+        """What later sequences would meet goes: ACLs, quotas of addresses, the group without a name; and topics."""
         asked = {step.api_key for step in sequence.steps}
         if ApiKey.CREATE_ACLS in asked:
             self._own.call(DeleteAclsRequest(filters=[_ANY_ACL]), 3)
             self._barrier()
         if ApiKey.ALTER_CLIENT_QUOTAS in asked:
             self._own.call(AlterClientQuotasRequest(entries=[_NO_QUOTA]), 1)
+        if asked & _MAKES_GROUPS:
+            self._own.call(DeleteGroupsRequest(groups_names=[""]), 2)
         answer: Any = self._own.call(MetadataRequest(topics=None), 12)
         states = [DeleteTopicState(name=each.name) for each in answer.topics if each.name.startswith(prefix)]
         if states:

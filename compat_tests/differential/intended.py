@@ -10,9 +10,15 @@ from pykbroker.protocol.api_keys import ApiKey
 
 from .asking import WAITS
 from .comparison import NOTHING, FieldDifference
+from .field_values import LARGE
 from .sequences import CONTROLLER, Step
 
 _PRODUCE_BY_ID: Final = 13
+_GROUP_RESOURCE: Final = 32
+_LOGGERS: Final = 8
+_SHARE_KEY: Final = 2
+_SECOND_PROTOCOL: Final = 5
+"""The version of EndTxn (KIP-890)."""
 
 Covers = Callable[[Step, FieldDifference], bool]
 
@@ -49,10 +55,66 @@ def _is_answered_by_controllers(step: Step, _: FieldDifference) -> bool:
 
 
 def _is_unreadable_subscription(step: Step, found: FieldDifference) -> bool:
-    return step.api_key == ApiKey.JOIN_GROUP and (found.theirs, found.ours) == (
-        "UNKNOWN_SERVER_ERROR",
-        "INCONSISTENT_GROUP_PROTOCOL",
+    if step.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+        return found.theirs in ("UNKNOWN_SERVER_ERROR", NOTHING) and (
+            found.ours == "GROUP_ID_NOT_FOUND" or "protocol is malformed" in str(found.ours)
+        )
+    if step.api_key != ApiKey.JOIN_GROUP:
+        return False
+    protocols = step.tree.get("protocols") or ()
+    return found.ours == "INCONSISTENT_GROUP_PROTOCOL" or any(each["metadata"] != "m" for each in protocols)
+
+
+def _is_left_by_a_refused_join(step: Step, found: FieldDifference) -> bool:
+    """A group that is there on one broker and not on the other."""
+    field = found.path.rpartition(".")[2]
+    gone = ("GROUP_ID_NOT_FOUND", "Dead")
+    match ApiKey(step.api_key):
+        case ApiKey.DESCRIBE_GROUPS:
+            is_text = field == "error_message" and NOTHING in (found.theirs, found.ours)
+            return is_text or found.theirs in gone or found.ours in gone
+        case ApiKey.DELETE_GROUPS:
+            return {found.theirs, found.ours} == {"NONE", "GROUP_ID_NOT_FOUND"}
+        case ApiKey.LIST_GROUPS:
+            return found.path == "groups"
+    return False
+
+
+def _is_transaction_twice(step: Step, _: FieldDifference) -> bool:
+    names = [each["transactional_id"] for each in step.tree.get("transactions") or ()]
+    return step.api_key == ApiKey.ADD_PARTITIONS_TO_TXN and len(set(names)) < len(names)
+
+
+def _is_cursor_overflow(step: Step, found: FieldDifference) -> bool:
+    index = (step.tree.get("cursor") or {}).get("partition_index", 0)
+    is_beyond = step.api_key == ApiKey.DESCRIBE_TOPIC_PARTITIONS and index == LARGE
+    return is_beyond and found.path in ("next_cursor", "topics")
+
+
+def _is_joining_failure(step: Step, found: FieldDifference) -> bool:
+    return step.api_key == ApiKey.JOIN_GROUP and (
+        (found.theirs, found.ours) == ("UNKNOWN_SERVER_ERROR", "UNKNOWN_MEMBER_ID")
+        or (found.path == "member_id" and found.theirs == NOTHING)
     )
+
+
+def _lacks_producer(step: Step, found: FieldDifference) -> bool:
+    return step.api_key == ApiKey.PRODUCE and any(
+        batch.get("transactional") and "producer" not in batch
+        for topic in step.tree["topic_data"]
+        for data in topic["partition_data"]
+        for batch in (data["records"] or {}).get("batches", ())
+    )
+
+
+def _is_logger(step: Step, found: FieldDifference) -> bool:
+    of_loggers = any(each["resource_type"] == _LOGGERS for each in step.tree.get("resources") or ())
+    return step.api_key == ApiKey.DESCRIBE_CONFIGS and found.path.startswith("results.configs") and of_loggers
+
+
+def _is_group_key(step: Step, found: FieldDifference) -> bool:
+    of_groups = any(each["resource_type"] == _GROUP_RESOURCE for each in step.tree.get("resources") or ())
+    return step.api_key == ApiKey.DESCRIBE_CONFIGS and found.path == "results.configs" and of_groups
 
 
 def _is_strict_reading(step: Step, found: FieldDifference) -> bool:
@@ -77,6 +139,15 @@ def _is_named_twice(step: Step, found: FieldDifference) -> bool:
     return len(set(named)) < len(named)
 
 
+def _has_bytes_behind(step: Step, _: FieldDifference) -> bool:
+    return step.api_key == ApiKey.PRODUCE and "size and more" in str(step.tree)
+
+
+def _is_fenced_in_time(step: Step, found: FieldDifference) -> bool:
+    is_second_protocol = step.api_key == ApiKey.END_TXN and step.version >= _SECOND_PROTOCOL
+    return is_second_protocol and found.ours == "PRODUCER_FENCED"
+
+
 INTENDED: Final[tuple[Intended, ...]] = (
     Intended("wording", "Texts of errors are the project's own: one is there where Kafka has one.", _is_wording),
     Intended(
@@ -91,9 +162,12 @@ INTENDED: Final[tuple[Intended, ...]] = (
     ),
     Intended(
         "unreadable subscription",
-        "Kafka says UNKNOWN_SERVER_ERROR to a classic member whose subscription cannot be read in a group of the "
-        "consumer protocol.",
+        "A consumer whose subscription cannot be read is refused with INCONSISTENT_GROUP_PROTOCOL in JoinGroup, before "
+        "anything else is looked at, and its group takes no consumers (GROUP_ID_NOT_FOUND). Kafka says "
+        "UNKNOWN_SERVER_ERROR to such a consumer in a group of the consumer protocol and to the consumers, and may "
+        "never answer in a classic group.",
         _is_unreadable_subscription,
+        ends=True,
     ),
     Intended(
         "unknown isolation",
@@ -106,6 +180,94 @@ INTENDED: Final[tuple[Intended, ...]] = (
         "no records",
         "A Produce without records (null) is INVALID_RECORD; Kafka fails within, and never answers.",
         _is_without_records,
+        ends=True,
+    ),
+    Intended(
+        "left by a refused join",
+        "A JoinGroup that is refused changes nothing. On Kafka it leaves a new group without members in memory, and an "
+        "empty group of the consumer protocol is gone.",
+        _is_left_by_a_refused_join,
+        ends=True,
+    ),
+    Intended(
+        "transaction twice",
+        "Of a transactional id that AddPartitionsToTxn names twice both are answered; Kafka tells one result twice.",
+        _is_transaction_twice,
+        ends=True,
+    ),
+    Intended(
+        "cursor beyond the end",
+        "A cursor behind a topic's last partition ends the topic; Kafka's sum overflows to a negative partition.",
+        _is_cursor_overflow,
+    ),
+    Intended(
+        "configurations of groups",
+        "DescribeConfigs of a group has the keys of the protocols that are offered.",
+        _is_group_key,
+    ),
+    Intended(
+        "coordinators of share groups",
+        "A broker without share groups has no coordinators for them, and says so; Kafka refuses keys that are not its.",
+        lambda step, _: step.api_key == ApiKey.FIND_COORDINATOR and step.tree.get("key_type") == _SHARE_KEY,
+    ),
+    Intended(
+        "resource twice",
+        "AlterConfigs that names a resource twice is INVALID_REQUEST for both; Kafka never answers.",
+        lambda step, found: step.api_key == ApiKey.ALTER_CONFIGS and found.theirs == WAITS,
+        ends=True,
+    ),
+    Intended(
+        "append time of a producer",
+        "A batch that claims the time of its append is INVALID_TIMESTAMP; Kafka takes it where the topic has the "
+        "producer's times.",
+        lambda step, _: step.api_key == ApiKey.PRODUCE and "log_append_time" in str(step.tree),
+        ends=True,
+    ),
+    Intended(
+        "names of loggers",
+        "Loggers are those of the modules of each broker.",
+        _is_logger,
+    ),
+    Intended(
+        "unknown codec",
+        "A batch whose codec nobody has is UNSUPPORTED_COMPRESSION_TYPE; Kafka says UNKNOWN_SERVER_ERROR.",
+        lambda step, found: step.api_key == ApiKey.PRODUCE and found.ours == "UNSUPPORTED_COMPRESSION_TYPE",
+    ),
+    Intended(
+        "joining fails",
+        "A static member with an id that the group does not have is UNKNOWN_MEMBER_ID; Kafka may fail within, and says "
+        "UNKNOWN_SERVER_ERROR without an id.",
+        _is_joining_failure,
+        ends=True,
+    ),
+    Intended(
+        "transaction without a producer",
+        "A transaction's batch without a producer id is INVALID_RECORD; Kafka appends it as one of no transaction.",
+        _lacks_producer,
+        ends=True,
+    ),
+    Intended(
+        "no transactions",
+        "AddPartitionsToTxn of version 4 and later for no transaction at all has an empty answer; Kafka never answers.",
+        lambda step, found: step.api_key == ApiKey.ADD_PARTITIONS_TO_TXN and found.theirs == WAITS,
+    ),
+    Intended(
+        "marker twice",
+        "WriteTxnMarkers that names a partition twice for a producer is answered; Kafka never answers.",
+        lambda step, found: step.api_key == ApiKey.WRITE_TXN_MARKERS and found.theirs == WAITS,
+        ends=True,
+    ),
+    Intended(
+        "bytes behind a batch",
+        "A Produce whose records have bytes behind the batch is INVALID_RECORD; Kafka cuts them off and appends.",
+        _has_bytes_behind,
+        ends=True,
+    ),
+    Intended(
+        "fenced in time",
+        "An EndTxn 5 with the epoch before that of a transaction that ended by EndTxn 4 is fenced; Kafka takes it for "
+        "a repeated one, and hands out the epoch of the producer that has the id by now.",
+        _is_fenced_in_time,
         ends=True,
     ),
     Intended(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.fetch import FetchableTopicResponse
 from pykbroker.protocol.messages.log_dirs import DescribeLogDirsTopic
 from pykbroker.protocol.messages.quorum import DescribeQuorumResponsePartitionData
 from pykbroker.protocol.messages.quotas import DescribeClientQuotasResponseEntryData
@@ -66,16 +67,46 @@ _MEASURED: Final = frozenset(
         "session_lifetime_ms",
     }
 )
+_NAMES: Final = frozenset(
+    [
+        "name",
+        "topic",
+        "topic_name",
+        "topic_id",
+        "group_id",
+        "transactional_id",
+        "member_id",
+        "partition_index",
+        "partition",
+        "index",
+        "partition_id",
+        "resource_type",
+        "resource_name",
+        "producer_id",
+        "user",
+        "entity_type",
+        "entity_name",
+        "feature",
+        "api_key",
+        "key",
+        "broker_id",
+        "node_id",
+        "principal",
+        "operation",
+        "permission_type",
+        "pattern_type",
+    ]
+)
 _MEASURED_OF_QUORUMS: Final = tuple(
     field
     for field in DescribeQuorumResponsePartitionData.__schema__.fields
     if field.name in ("high_watermark", "leader_epoch")
 )
-_NOBODY: Final = (-1, 0, None, "", NO_UUID, b"")
 _OTHERS: Final = re.compile(r"^(?:s\d{5}-|barrier)")
 _UUIDS: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
 _ADDRESSES: Final = re.compile(r"127\.0\.0\.1:\d+")
 _NUMBERS_OF_PRODUCERS: Final = re.compile(r"(?i)(producer ?id[: =]+)(\d+)")
+_TIMES: Final = re.compile(r"\b\d{13}\b")
 _LONGEST_BYTES: Final = 200
 
 
@@ -145,6 +176,8 @@ class NormalAnswers:
         if field.is_array:
             rows = [(each, self._element(field, each, version)) for each in value]
             kept = [row for each, row in rows if not self._is_of_others(each, row)]
+            if value and isinstance(value[0], FetchableTopicResponse):
+                kept = _joined(kept)
             return sorted(kept, key=self._sort_key) if field.element == "struct" or len(kept) < 2 else kept
         return self._element(field, value, version)
 
@@ -153,14 +186,15 @@ class NormalAnswers:
             return self._struct(value, version)
         value = bytes(value) if isinstance(value, memoryview) else value
         kind = KINDS.get(field.name)
-        if kind is not None and value not in _NOBODY and not isinstance(value, bool):
+        is_told = not _is_nothing(value)
+        if kind is not None and is_told and not isinstance(value, bool):
             return _Drawn(kind, value)
         if field.name.endswith("error_code"):
             return _error_name(value)
-        if (field.name in _MEASURED or field in _MEASURED_OF_QUORUMS) and value not in _NOBODY:
+        if (field.name in _MEASURED or field in _MEASURED_OF_QUORUMS) and is_told:
             return "<measured>"
         if field.element == "records":
-            return self._records(value)
+            return self._records(bytes(value))
         if isinstance(value, bytes):
             return _shown_bytes(value, self._hide)
         if field.name in ("timestamp", "timestamp_ms"):
@@ -178,8 +212,11 @@ class NormalAnswers:
             isinstance(each, str) and _OTHERS.match(each) and not each.startswith(self._prefix) for each in values
         )
 
-    def _sort_key(self, row: Any) -> str:
-        return json.dumps(self._without_new(row), sort_keys=True)
+    def _sort_key(self, row: Any) -> tuple[str, str]:
+        """What a row is about comes first, then what is said of it."""
+        shown = self._without_new(row)
+        about = {name: each for name, each in shown.items() if name in _NAMES} if isinstance(shown, dict) else shown
+        return json.dumps(about, sort_keys=True), json.dumps(shown, sort_keys=True)
 
     def _without_new(self, value: Any) -> Any:
         match value:
@@ -208,6 +245,7 @@ class NormalAnswers:
         for told, name in self._learned.texts():
             text = text.replace(told, name)
         text = _ADDRESSES.sub("<address>", text)
+        text = _TIMES.sub("<time>", text)
         text = _NUMBERS_OF_PRODUCERS.sub(r"\1<number>", text)
         return self._hide(text)
 
@@ -239,6 +277,20 @@ class NormalAnswers:
             None if record.key is None else _shown_bytes(record.key, self._hide),
             None if record.value is None else _shown_bytes(record.value, self._hide),
         ]
+
+
+def _is_nothing(value: object) -> bool:
+    return value in (-1, 0, None, "", NO_UUID, b"")
+
+
+def _joined(topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one topic, which Kafka joins only where they are neighbours in its order, are one."""
+    rows: dict[str, dict[str, Any]] = {}
+    for each in topics:
+        row = rows.setdefault(repr((each.get("topic"), each.get("topic_id"))), each)
+        if row is not each:
+            row["partitions"] = sorted([*row.get("partitions", []), *each.get("partitions", [])], key=repr)
+    return list(rows.values())
 
 
 def _error_name(code: int) -> str:

@@ -1043,15 +1043,19 @@ STORIES: Final[tuple[tuple[Step, ...], ...]] = (
 STORIES_ONCE: Final = tuple(each for at, each in enumerate(STORIES) if each not in STORIES[:at])
 
 
+def on_every_version(story: tuple[Step, ...]) -> list[tuple[Step, ...]]:
+    """Return the story once for each version: the first has all requests in their oldest versions."""
+    ranges = [versions_of(each.api_key) for each in story]
+    return [
+        tuple(
+            Step(each.api_key, versions[turn % len(versions)], each.tree, each.listener, each.connection)
+            for each, versions in zip(story, ranges, strict=True)
+        )
+        for turn in range(max(map(len, ranges)))
+    ]
+
+
 def directed() -> list[Sequence]:
-    """Return each story once for each version: the first has all requests in their oldest versions."""
-    found: list[Sequence] = []
-    for story in STORIES_ONCE:
-        ranges = [versions_of(each.api_key) for each in story]
-        for turn in range(max(map(len, ranges))):
-            steps = [
-                Step(each.api_key, versions[turn % len(versions)], each.tree, each.listener, each.connection)
-                for each, versions in zip(story, ranges, strict=True)
-            ]
-            found.append(Sequence(f"s{len(found) + 1:05d}", (*TOPICS_STORY, *steps)))
-    return found
+    """Return each story once for each version."""
+    stories = [steps for story in STORIES_ONCE for steps in on_every_version(story)]
+    return [Sequence(f"s{number:05d}", (*TOPICS_STORY, *steps)) for number, steps in enumerate(stories, 1)]

@@ -73,6 +73,7 @@ async def _add_all(
     for transaction in transactions:
         partitions = await _partitions(context, transaction)
         errors = await _objections(context, transaction.transactional_id, partitions)
+        asked_once = bool(errors) or transaction.verify_only
         if not errors:
             asked = AddPartitions(
                 transactional_id=transaction.transactional_id,
@@ -83,7 +84,10 @@ async def _add_all(
                 client_transaction_version=client_transaction_version,
             )
             errors = await _add(context, asked)
-        topics = [await _topic_result(context, topic, errors) for topic in transaction.topics]
+        if asked_once:
+            topics = await _topic_results(context, partitions, errors)
+        else:
+            topics = [await _topic_result(context, topic, errors) for topic in transaction.topics]
         results.append(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
     return results
 
@@ -134,6 +138,7 @@ async def _add(context: RequestContext[Broker], asked: AddPartitions) -> Mapping
 async def _topic_result(
     context: RequestContext[Broker], topic: AddPartitionsToTxnTopic, errors: Mapping[TopicPartition, ErrorCode]
 ) -> AddPartitionsToTxnTopicResult:
+    """Answer what was added as it was asked for."""
     result = AddPartitionsToTxnTopicResult(name=topic.name)
     for portion in portions(topic.partitions):
         result.results_by_partition += [
@@ -144,3 +149,20 @@ async def _topic_result(
         ]
         await context.turn.took(len(portion))
     return result
+
+
+async def _topic_results(
+    context: RequestContext[Broker], partitions: Sequence[TopicPartition], errors: Mapping[TopicPartition, ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    """Each partition that was looked at is answered once, and each topic that has any has one row, as in Kafka."""
+    results: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for portion in portions(partitions):
+        for at in portion:
+            result = results.get(at.topic)
+            if result is None:
+                result = results[at.topic] = AddPartitionsToTxnTopicResult(name=at.topic)
+            result.results_by_partition.append(
+                AddPartitionsToTxnPartitionResult(partition_index=at.partition, partition_error_code=errors[at])
+            )
+        await context.turn.took(len(portion))
+    return list(results.values())

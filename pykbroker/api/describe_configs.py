@@ -16,6 +16,7 @@ from pykbroker.config.given_settings import with_origin
 from pykbroker.config.keys import WIRE_TYPES
 from pykbroker.config.texts import Kind, text_of
 from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
+from pykbroker.long_work import LongWork, each_of
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
     EffectiveConfig,
@@ -59,6 +60,9 @@ from .config_resources import check_resource
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
+_DESCRIBED: Final = frozenset(
+    {TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE}
+)
 _KINDS: Final[Mapping[int, Kind]] = {
     TOPIC_RESOURCE: "topic",
     BROKER_RESOURCE: "broker",
@@ -79,10 +83,27 @@ async def describe_configs(
     context: RequestContext[ClusterNode], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     """A resource that is named twice is described twice, as in Kafka, out of the same bytes."""
+    unknown = next((each.resource_type for each in request.resources if each.resource_type not in _DESCRIBED), None)
+    if unknown is not None:
+        return await context.turn.through(_refused(request, f"there are no configurations of resource type {unknown}"))
     description = _Description(context, request)
     results = []
     for resource in request.resources:
         results.append(await description.of(resource))
+    return DescribeConfigsResponse(results=results)
+
+
+def _refused(request: DescribeConfigsRequest, reason: str) -> LongWork[DescribeConfigsResponse]:
+    """One resource of an unknown type spoils all of the request, as in Kafka's `ConfigHelper`."""
+    results = yield from each_of(
+        request.resources,
+        lambda each: DescribeConfigsResult(
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=reason,
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+        ),
+    )
     return DescribeConfigsResponse(results=results)
 
 

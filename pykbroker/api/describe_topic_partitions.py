@@ -42,7 +42,7 @@ async def describe_topic_partitions(
     cursor, turn = request.cursor, context.turn
     requested = await turn.distinct(each.name for each in request.topics)
     if cursor is not None and (cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)):
-        return await _invalid(context, requested)
+        return await _invalid(context, request)
     wanted = requested or list(context.node.image.topics)
     hidden = await denied(context, Operation.DESCRIBE, ResourceType.TOPIC, wanted, is_logged=bool(requested))
     names = await _in_order(context, [name for name in wanted if name not in hidden] if hidden else wanted, cursor)
@@ -82,10 +82,14 @@ async def _in_order(context: RequestContext[Broker], names: Iterable[str], curso
     return await context.turn.ordered(wanted)
 
 
-async def _invalid(context: RequestContext[Broker], names: Iterable[str]) -> DescribeTopicPartitionsResponse:
+async def _invalid(
+    context: RequestContext[Broker], request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """A topic that is named twice is answered twice, as in Kafka."""
     response = DescribeTopicPartitionsResponse()
-    for name in names:
-        response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name))
+    for each in request.topics:
+        invalid = DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=each.name)
+        response.topics.append(invalid)
         await context.turn.took()
     return response
 

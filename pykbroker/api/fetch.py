@@ -135,10 +135,10 @@ async def _read(
         if (meter := _meter(context)) is not None and meter.holds_back(_size_bytes(answers)):
             if client is not None:
                 client.throttled_until_ms = broker.clock.monotonic_ms() + meter.throttle_ms
-            return await _response(context, session.throttled())
+            return await _response(context, session.throttled(), is_follower=is_follower)
         _count(broker.partitions.traffic.topics, answers, is_follower=False)
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
-    return await _response(context, answer)
+    return await _response(context, answer, is_follower=is_follower)
 
 
 def _rights(authorizer: NodeAuthorizer, client: ConnectionState, *, is_follower: bool) -> MayRead | None:
@@ -224,7 +224,7 @@ def _note_speaker(connection: ConnectionState, watch: SessionWatch) -> None:
         sessions.add(watch)
 
 
-async def _response(context: RequestContext[Broker], answer: FetchAnswer) -> FetchResponse:
+async def _response(context: RequestContext[Broker], answer: FetchAnswer, *, is_follower: bool) -> FetchResponse:
     """Neighbours of one topic share an entry; the order of the partitions stays as it is."""
     response = FetchResponse(error_code=answer.error_code, session_id=answer.session_id)
     tells_leaders = context.header.api_version >= _CURRENT_LEADER_SINCE
@@ -238,7 +238,8 @@ async def _response(context: RequestContext[Broker], answer: FetchAnswer) -> Fet
         if tells_leaders and data.error_code in _LEADER_MOVED:
             if leaders is None:
                 leaders = CurrentLeaders(context, LeaderIdAndEpoch, NodeEndpoint)
-                response.node_endpoints = leaders.nodes
+                if not is_follower:  # brokers know each other
+                    response.node_endpoints = leaders.nodes
             partition.current_leader = leaders.of(topic.topic, topic.topic_id, cached.partition)
         topic.partitions.append(partition)
         if not number % _PORTION:

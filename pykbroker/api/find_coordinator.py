@@ -121,7 +121,9 @@ def _may_find(context: RequestContext[Broker], key_type: int, key: str) -> bool:
 async def _find(context: RequestContext[Broker], key_type: int, key: str) -> Coordinator:
     coordinator = _coordinator_of_type(context, key_type)
     if coordinator is not None and not _may_find(context, key_type, key):
-        return _failed(key, _DENIALS[key_type])
+        # Where several may be asked for, Kafka gives the error of one alone.
+        is_alone = context.header.api_version < _COORDINATOR_KEYS_SINCE
+        return _failed(key, _DENIALS[key_type], None if is_alone else "")
     if key_type == CoordinatorType.SHARE and (coordinator is None or parse_coordinator_key(key) is None):
         return _failed(key, ErrorCode.INVALID_REQUEST)
     if coordinator is not None:
@@ -158,5 +160,5 @@ def _failed(key: str, error_code: ErrorCode, message: str | None = None) -> Coor
         node_id=_NOT_THERE,
         port=_NOT_THERE,
         error_code=error_code,
-        error_message=message or error_code.description,
+        error_message=error_code.description if message is None else message,
     )

@@ -35,9 +35,10 @@ async def join_group(context: RequestContext[Broker], request: JoinGroupRequest)
     except ApiError as error:
         from pykbroker.groups.classic.rebalance import refused_join
 
-        response = refused_join(error.code, request.member_id)
-    if response.protocol_name is None and version < _NULL_PROTOCOL_NAME_SINCE:
-        response.protocol_name = ""
+        is_denied = error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED  # tells no member, as `JoinGroupRequest`
+        response = refused_join(error.code, "" if is_denied else request.member_id)
+    if not response.protocol_name:  # none, and one that is empty, are one to Kafka's `JoinGroupResponse`
+        response.protocol_name = None if version >= _NULL_PROTOCOL_NAME_SINCE else ""
     if sum(len(member.metadata) for member in response.members) > COPIED_AT_ONCE_BYTES:
         await context.turn.next()  # so that the answer is packed in a thread
     return response

@@ -49,18 +49,36 @@ async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRe
         await context.turn.took(steps_of(piece, _STEPS_OF_COMMIT))
     for each in commits:
         await each.refuse_unknown(context)
-    return OffsetCommitResponse(topics=[each.answer for each in commits if each.answer.partitions])
+    return OffsetCommitResponse(topics=_rows(commits))
+
+
+def _rows(commits: list[_Commit]) -> list[OffsetCommitResponseTopic]:
+    """Return one row for each topic where some are refused; a topic that is refused has one even without partitions.
+
+    Where none is, the coordinator's rows are those of the request (Kafka's `OffsetCommitResponse.Builder`).
+    """
+    if not any(each.is_refused or each.unknown for each in commits):
+        return [each.answer for each in commits if each.answer.partitions]
+    rows: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+    for each in commits:
+        key = each.answer.name, each.answer.topic_id
+        if key in rows:
+            rows[key].partitions += each.answer.partitions
+        elif each.answer.partitions or each.is_refused:
+            rows[key] = each.answer
+    return list(rows.values())
 
 
 @dataclass(slots=True)
 class _Commit:
-    """Answer the offsets of one topic. error_code: why the others are refused."""
+    """Answer the offsets of one topic. error_code: why the others are refused; is_refused: all of the topic is."""
 
     topic: OffsetCommitRequestTopic
     known: list[OffsetCommitRequestPartition]
     unknown: list[int]
     error_code: ErrorCode
     answer: OffsetCommitResponseTopic
+    is_refused: bool
 
     @staticmethod
     async def of(context: RequestContext[Broker], topic: OffsetCommitRequestTopic, *, may_commit: bool) -> _Commit:
@@ -84,7 +102,7 @@ class _Commit:
         elif topic.name and not is_allowed(context, Operation.READ, ResourceType.TOPIC, topic.name):
             found, error_code = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         known, unknown = await take_out_unknown(context, topic.partitions, found)
-        return _Commit(topic, known, unknown, error_code, answer)
+        return _Commit(topic, known, unknown, error_code, answer, is_refused=found is None)
 
     async def refuse_unknown(self, context: RequestContext[Broker]) -> None:
         error_code = self.error_code

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from pykbroker.metadata.topic_names import INTERNAL_TOPICS
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -39,8 +39,8 @@ from pykbroker.server.replicas.delayed_produce import DelayedProduce
 from pykbroker.server.replicas.record_appends import LongCheck, ProduceAppends
 from pykbroker.server.runtime.turns import PORTION, Turn, portions
 from pykbroker.storage.log.log import AppendResult
-from pykbroker.storage.segments.record_errors import RecordValidationError
-from pykbroker.storage.segments.validation import MAX_RECORD_ERRORS, budget_of_request
+from pykbroker.storage.segments.record_errors import FrameError, RecordValidationError
+from pykbroker.storage.segments.validation import MAX_RECORD_ERRORS, budget_of_request, check_frame, check_start
 
 from .current_leader import CurrentLeaders
 from .transaction_requests import check_transactional_id
@@ -73,6 +73,7 @@ _NOT_FAILED: Final = frozenset(
 )
 """Refusals that Kafka does not count as failed appends: the client is wrong, or the disk."""
 
+_ACKS: Final = (ACKS_ALL, 0, 1)
 _NO_LEADER = LeaderIdAndEpoch()
 _STEPS_OF_APPEND = 20
 _STEPS_OF_LEADER = 4
@@ -97,7 +98,7 @@ async def produce(context: RequestContext[Broker], request: ProduceRequest) -> P
             await appends.verify_transaction()
         response = await appends.run()
     except ApiError as error:
-        response = await _same_error(request, error.code, turn)
+        response = await _same_error(request, error, turn)
     except NobodyWaits:
         raise CloseConnection("the producer has left while its records were checked") from None
     else:
@@ -135,19 +136,21 @@ async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[set[_Place], 
     Kafka would append one of two batches for a partition and drop the other without a word. Raises `ApiError` where
     all of the request is refused.
     """
-    if request.acks not in (ACKS_ALL, 0, 1):
-        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
     may_be_transactional = request.transactional_id is not None
     is_one = len(request.topic_data) == 1 and len(request.topic_data[0].partition_data) == 1
     named: set[_Place] = set()
     twice: set[_Place] = set()
     records_bytes = 0
+    is_transactional = False
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
             if records is not None:
                 records_bytes += len(records)
-                if not may_be_transactional and _is_transactional(records):
+                if not is_transactional:
+                    check_start(records)
+                    is_transactional = _is_transactional(records)
+                if is_transactional and not may_be_transactional:
                     raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             if is_one:
                 break
@@ -164,13 +167,13 @@ def _is_transactional(records: bytes | memoryview) -> bool:
     return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
-async def _same_error(request: ProduceRequest, error_code: ErrorCode, turn: Turn) -> ProduceResponse:
+async def _same_error(request: ProduceRequest, error: ApiError, turn: Turn) -> ProduceResponse:
     response = ProduceResponse()
     rows = _Rows(response)
     for topic in request.topic_data:
         answers: list[PartitionProduceResponse] = []
         for portion in portions(topic.partition_data):
-            answers += [_failed(data.index, error_code) for data in portion]
+            answers += [_failed(data.index, error.code, error.message) for data in portion]
             await turn.took(len(portion))
         rows.add(topic, answers)
     return response
@@ -186,6 +189,9 @@ class _Rows:
         self._by_topic: dict[tuple[str, bytes], TopicProduceResponse] = {}
 
     def add(self, topic: TopicProduceData, answers: list[PartitionProduceResponse]) -> None:
+        """Add the answers for the topic's partitions; a topic without any has no row."""
+        if not answers:
+            return
         key = topic.name, topic.topic_id
         row = self._by_topic.get(key)
         if row is not None:
@@ -196,8 +202,8 @@ class _Rows:
         self._response.responses.append(row)
 
 
-def _failed(index: int, error_code: ErrorCode) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1)
+def _failed(index: int, error_code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1, error_message=message)
 
 
 class _Appends:
@@ -284,6 +290,8 @@ class _Appends:
         if records is None:
             return _failed(index, ErrorCode.INVALID_RECORD)
         try:
+            if self._request.acks not in _ACKS:
+                self._refuse_acks(partition, records)
             if self._version < _ZSTD_SINCE:
                 self._ensure_known_codec(partition, records)
             result = self._appends.append(partition, records)
@@ -336,7 +344,7 @@ class _Appends:
         answer = _failed(partition.index, error.code)
         if isinstance(error, Unverified):
             answer.error_message = error.message
-        elif is_failed:
+        elif is_failed and not isinstance(error, FrameError):
             answer.log_start_offset = partition.log.log_start_offset
         if isinstance(error, RecordValidationError):
             answer.error_message = error.message
@@ -349,12 +357,21 @@ class _Appends:
             ]
         return answer
 
+    def _refuse_acks(self, partition: Partition, records: bytes | memoryview) -> NoReturn:
+        """Raises `ApiError`: what is wrong with the batch or its transaction comes first, as in Kafka."""
+        check_frame(records)
+        if self._appends.transaction is not None:
+            self._appends.transaction.check(partition, records)
+        if self._version < _ZSTD_SINCE and records[_ATTRIBUTES_AT] & _CODEC_MASK == _ZSTD:
+            raise FrameError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        raise Unverified(ErrorCode.INVALID_REQUIRED_ACKS)
+
     def _ensure_known_codec(self, partition: Partition, records: bytes | memoryview) -> None:
         """The request's version must know the batch's codec. Raises `ApiError`, of the leader's own first."""
         if len(records) <= _ATTRIBUTES_AT or records[_MAGIC_AT] != 2:
             return
         if records[_ATTRIBUTES_AT] & _CODEC_MASK == _ZSTD:
-            raise ApiError(partition.append_refusal(self._request.acks) or ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            raise FrameError(partition.append_refusal(self._request.acks) or ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
     @cached_property
     def _leaders(self) -> CurrentLeaders[LeaderIdAndEpoch, NodeEndpoint]:

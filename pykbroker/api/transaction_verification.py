@@ -52,6 +52,10 @@ class TransactionVerification:
         self._refused: dict[Partition, ErrorCode] = {}
 
     def begin(self, partition: Partition, first_sequence: int) -> None:
+        entry = partition.log.producers.producers.get(self._producer_id)
+        if entry is not None and self._producer_epoch < entry.producer_epoch:
+            self._refused[partition] = ErrorCode.INVALID_PRODUCER_EPOCH  # the log knows better: nobody is asked
+            return
         self._first_sequences[partition] = first_sequence
         self._guards[partition] = partition.log.producers.start_verification(
             self._producer_id,
@@ -124,9 +128,10 @@ class TransactionVerification:
         """The coordinator's; NONE where it agrees, or nobody had to ask. What was not led here when it was asked has no
         guard, and to be told of its transaction would be to be told to abort it.
         """
-        if partition not in self._guards:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return self._refused.get(partition, ErrorCode.NONE)
+        refused = self._refused.get(partition)
+        if refused is not None:
+            return refused
+        return ErrorCode.NONE if partition in self._guards else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def guard(self, partition: Partition) -> VerificationGuard | None:
         return self._guards.get(partition)

@@ -60,11 +60,12 @@ async def txn_offset_commit(
     found = await _find(context, request)
     answers = [TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id) for topic in request.topics]
     hidden = await denied(context, Operation.READ, ResourceType.TOPIC, _names(request, refusal))
-    split = [
-        await take_out_unknown(
-            context, topic.partitions, None if refusal is not None or topic.name in hidden else state
-        )
+    found = [
+        None if refusal is not None or topic.name in hidden else state
         for topic, state in zip(request.topics, found, strict=True)
+    ]
+    split = [
+        await take_out_unknown(context, topic.partitions, of) for topic, of in zip(request.topics, found, strict=True)
     ]
     known = [partitions for partitions, _ in split]
     for piece in in_pieces(zip(answers, known, strict=True)):
@@ -82,7 +83,25 @@ async def txn_offset_commit(
         is_known = answer.name or not _has_ids(context)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
         await _refuse(context, answer, unknown, denial or missing)
-    return TxnOffsetCommitResponse(topics=answers)
+    refused = [of is None or bool(unknown) for of, (_, unknown) in zip(found, split, strict=True)]
+    return TxnOffsetCommitResponse(topics=_rows(answers, refused))
+
+
+def _rows(answers: list[TxnOffsetCommitResponseTopic], refused: list[bool]) -> list[TxnOffsetCommitResponseTopic]:
+    """Return one row for each topic where some are refused; a topic that is refused has one even without partitions.
+
+    Where none is, the coordinator's rows are those of the request (Kafka's `TxnOffsetCommitResponse.Builder`).
+    """
+    if not any(refused):
+        return [answer for answer in answers if answer.partitions]
+    rows: dict[tuple[str, bytes], TxnOffsetCommitResponseTopic] = {}
+    for answer, is_refused in zip(answers, refused, strict=True):
+        named = answer.name, answer.topic_id
+        if named in rows:
+            rows[named].partitions += answer.partitions
+        elif answer.partitions or is_refused:
+            rows[named] = answer
+    return list(rows.values())
 
 
 def _has_ids(context: RequestContext[Broker]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import trio
 
+from pykbroker.long_work import LongWork, each_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import (
     WritableTxnMarker,
@@ -17,6 +18,7 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from pykbroker.replication.partition import Partition
 from pykbroker.security.acls.operations import Operation
 from pykbroker.server.coordinators.marker import Marker
 from pykbroker.server.coordinators.marker_appends import AppendedMarker
@@ -35,18 +37,49 @@ async def write_txn_markers(
     context: RequestContext[Broker], request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     writing = _Writing(context)
+    if any(writing.is_of_nobody(each) for each in request.markers):
+        return await context.turn.through(_failed(request))
     for each in request.markers:
         await writing.write(each)
     await writing.wait_until_replicated(context.node.config.int("request.timeout.ms"))
     return WriteTxnMarkersResponse(markers=writing.results())
 
 
+def _failed(request: WriteTxnMarkersRequest) -> LongWork[WriteTxnMarkersResponse]:
+    """Every partition has the error; of two markers of one producer the latter counts (`WriteTxnMarkersRequest`)."""
+    markers: dict[int, WritableTxnMarkerResult] = {}
+    for marker in request.markers:
+        result = markers[marker.producer_id] = WritableTxnMarkerResult(producer_id=marker.producer_id)
+        named: dict[str, dict[int, None]] = {}
+        for topic in marker.topics:
+            named.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        for name, indexes in named.items():
+            rows = yield from each_of(
+                list(indexes),
+                lambda index: WritableTxnMarkerPartitionResult(
+                    partition_index=index, error_code=ErrorCode.UNKNOWN_SERVER_ERROR
+                ),
+            )
+            if rows:
+                result.topics.append(WritableTxnMarkerTopicResult(name=name, partitions=rows))
+    return WriteTxnMarkersResponse(markers=list(markers.values()))
+
+
 class _Writing:
     def __init__(self, context: RequestContext[Broker]) -> None:
         self._appends = context.node.transactions.marker_appends
+        self._partitions = context.node.partitions
         self._asked = 0
         self._unreplicated: list[tuple[AppendedMarker, WritableTxnMarkerPartitionResult]] = []
         self._written: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
+
+    def is_of_nobody(self, asked: WritableTxnMarker) -> bool:
+        """Tell whether a marker for partitions that are here is of no producer: Kafka fails to build such a batch."""
+        return (asked.producer_id < 0 or asked.producer_epoch < 0) and any(
+            isinstance(self._partitions.get_partition(topic.name, index), Partition)
+            for topic in asked.topics
+            for index in topic.partition_indexes
+        )
 
     def results(self) -> list[WritableTxnMarkerResult]:
         """Return one result for each producer, topic and partition that had a marker, as Kafka's response has them."""

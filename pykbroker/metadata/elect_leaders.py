@@ -37,6 +37,8 @@ def elect_leaders(
     state: ControllerState, request: ElectLeadersRequest
 ) -> LongWork[tuple[list[Message], ElectLeadersResponse]]:
     """Elect leaders. Where all partitions are asked for, those that need no election are not answered."""
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return [], ElectLeadersResponse()  # whatever the type of the election is, as in Kafka's `QuorumController`
     if request.election_type not in (PREFERRED, UNCLEAN):
         unknown = f"Unknown election type {request.election_type}"
         return [], (yield from error_response(request, ApiError(ErrorCode.INVALID_REQUEST, unknown)))

@@ -30,7 +30,12 @@ from .topics import check_replicas
 def alter_partition_reassignments(
     state: ControllerState, request: AlterPartitionReassignmentsRequest
 ) -> LongWork[tuple[list[Message], AlterPartitionReassignmentsResponse]]:
-    """Every partition is answered for itself. What is there already is granted, and nothing changes."""
+    """Every partition is answered for itself. What is there already is granted, and nothing changes.
+
+    A request without topics has an answer of defaults, as in Kafka's `QuorumController`.
+    """
+    if not request.topics:
+        return [], AlterPartitionReassignmentsResponse()
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )

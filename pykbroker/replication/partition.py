@@ -318,7 +318,7 @@ class Partition:
 
         Raises `NotVerified` where that was not read since the start, and `CorruptLog`.
         """
-        error = self._access_error(current_leader_epoch, leader_only)
+        error = self._fetch_error(current_leader_epoch, leader_only)
         if error is not _NONE:
             return FetchPartitionData(error)
         log = self.log
@@ -364,16 +364,20 @@ class Partition:
         return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < offset else None
 
     def _access_error(self, current_leader_epoch: int, leader_only: bool) -> ErrorCode:
-        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             stale = current_leader_epoch < self.leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH
         if leader_only and self.leader != self.local_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _NONE
 
+    def _fetch_error(self, current_leader_epoch: int, leader_only: bool) -> ErrorCode:
+        """Every negative epoch is none to a Fetch, to other requests -1 alone (Kafka's `optionalEpoch`)."""
+        return self._access_error(current_leader_epoch if current_leader_epoch >= 0 else NO_EPOCH, leader_only)
+
     def refer_to(self, replica_id: int, current_leader_epoch: int = NO_EPOCH) -> FetchPartitionData:
         """A consumer had better read from another replica (KIP-392)."""
-        error = self._access_error(current_leader_epoch, leader_only=False)
+        error = self._fetch_error(current_leader_epoch, leader_only=False)
         if error is not _NONE:
             return FetchPartitionData(error)
         return FetchPartitionData(
@@ -403,7 +407,7 @@ class Partition:
         counts: whether it tells so now. A request counts once, when it comes; what is read again for it later says what
         was true then, and the follower may have said more since, in another request. Raises as `read` does.
         """
-        error = self._access_error(current_leader_epoch, leader_only=True)
+        error = self._fetch_error(current_leader_epoch, leader_only=True)
         follower = self.in_sync.followers.get(replica_id)
         if error is _NONE and follower is None:
             # The epochs agree but the replica is not in the set: it may know of a reassignment that we do not know yet.

@@ -34,7 +34,9 @@ class TransactionFilter:
         self._producer_ids = frozenset(request.producer_id_filters)
         self._has_states = bool(request.state_filters)
         self._states = {STATES_BY_WIRE_NAME[name] for name in request.state_filters if name in STATES_BY_WIRE_NAME}
-        self.unknown_states = [name for name in request.state_filters if name not in STATES_BY_WIRE_NAME]
+        self.unknown_states = list(
+            dict.fromkeys(name for name in request.state_filters if name not in STATES_BY_WIRE_NAME)
+        )
 
     def asks_for(self, transaction: Transaction, timestamp_ms: int) -> bool:
         """A transaction that never began counts as an old one, as in Kafka."""

@@ -13,6 +13,10 @@ class RecordError(NamedTuple):
     message: str
 
 
+class FrameError(ApiError):
+    """A Produce's records are not one whole batch of format 2; Kafka's `ProduceRequest.validateRecords`."""
+
+
 class RecordValidationError(ApiError):
     """A batch is refused because of single records, and nothing was appended; Kafka's `RecordValidationException`."""
 

@@ -50,7 +50,7 @@ from pykbroker.protocol.records.varints import IndexedBytes
 from ..files.disk import Buffer
 from ..files.steps import MEDIUM_BYTES, Job, Steps, run_steps
 from .log_config import MAX_LONG, LogConfig
-from .record_errors import RecordError, RecordValidationError
+from .record_errors import FrameError, RecordError, RecordValidationError
 
 __all__ = [
     "CheckBudget",
@@ -222,18 +222,41 @@ def _check_frame(records: Buffer | None, header: RecordBatchHeader | None) -> Re
     raise _frame_rejection(records)
 
 
-def _frame_rejection(records: Buffer | None) -> ApiError:
+def check_frame(records: Buffer | None) -> None:
+    """Raises `FrameError` where a client's records are not one batch of format 2, whole, and nothing else."""
+    _check_frame(records, None)
+
+
+def check_start(records: Buffer) -> None:
+    """Raises `FrameError` where a client's records begin with no batch that can be recognised.
+
+    Kafka looks for transactions in the first batch of each partition, and one that is broken spoils all of the request.
+    """
+    if len(records) < LOG_OVERHEAD_BYTES:
+        return
+    length = int.from_bytes(records[8:LOG_OVERHEAD_BYTES], "big", signed=True)
+    if length < _MIN_LEGACY_LENGTH:
+        raise FrameError(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
+    if len(records) > MAGIC_OFFSET and records[MAGIC_OFFSET] > MAGIC_VALUE_V2:
+        raise FrameError(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {records[MAGIC_OFFSET]}")
+
+
+def _frame_rejection(records: Buffer | None) -> FrameError:
     if records is None or len(records) <= MAGIC_OFFSET:
-        return _invalid("a produce request must have exactly one record batch per partition")
+        return _invalid_frame("a produce request must have exactly one record batch per partition")
     magic = records[MAGIC_OFFSET]
     length = int.from_bytes(records[8:12], "big", signed=True)
     if magic > MAGIC_VALUE_V2:
-        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {magic}")
+        return FrameError(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {magic}")
     if length < (_MIN_LENGTH if magic == MAGIC_VALUE_V2 else _MIN_LEGACY_LENGTH):
-        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
+        return FrameError(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
     if magic < MAGIC_VALUE_V2:
-        return _invalid(f"a produce request may not hold records of the old format {magic}")
-    return _invalid("the batch's length is not that of the records field; one batch per partition is allowed")
+        return _invalid_frame(f"a produce request may not hold records of the old format {magic}")
+    return _invalid_frame("the batch's length is not that of the records field; one batch per partition is allowed")
+
+
+def _invalid_frame(message: str) -> FrameError:
+    return FrameError(ErrorCode.INVALID_RECORD, message)
 
 
 _MIN_LEGACY_LENGTH = 14

@@ -174,7 +174,7 @@ class StreamsGroup:
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.ILLEGAL_GENERATION if member_epoch > member.member_epoch else ErrorCode.NONE
+        return ErrorCode.STALE_MEMBER_EPOCH if member_epoch > member.member_epoch else ErrorCode.NONE
 
     def validate_committed_partitions(
         self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]

@@ -34,6 +34,8 @@ Reads: TypeAlias = list[tuple[CachedPartition, FetchPartitionData]]
 @cache
 def refusal(error_code: ErrorCode) -> FetchPartitionData:
     """One for all partitions; the aborted transactions are empty and not null, as Kafka does."""
+    if error_code is ErrorCode.INCONSISTENT_TOPIC_ID:  # found by the read itself, which has no list then
+        return FetchPartitionData(error_code)
     return FetchPartitionData(error_code, aborted_transactions=())
 
 
