@@ -125,22 +125,6 @@ def test_the_keys_of_4_4_are_no_others_than_those_that_it_added() -> None:
     }
 
 
-AWAITED = {
-    "group.share.initialize.retry.interval.ms",
-    "group.streams.max.size",
-    "share.coordinator.append.linger.ms",
-    "share.coordinator.cold.partition.snapshot.interval.ms",
-    "share.coordinator.snapshot.update.records.per.snapshot",
-    "share.coordinator.state.topic.min.isr",
-    "share.coordinator.state.topic.num.partitions",
-    "share.coordinator.state.topic.prune.interval.ms",
-    "share.coordinator.state.topic.replication.factor",
-    "share.coordinator.state.topic.segment.bytes",
-    "share.coordinator.write.timeout.ms",
-}
-"""Keys of share and streams groups that nothing reads before those groups are there."""
-
-
 @pytest.mark.parametrize("name", broker_keys())
 def test_each_key_is_read_or_has_no_effect_or_protects(name: str) -> None:
     found = [
@@ -152,7 +136,7 @@ def test_each_key_is_read_or_has_no_effect_or_protects(name: str) -> None:
         )
         if holds
     ]
-    assert len(found) == 1 or name in AWAITED, f"{name}: {found}; see unserved_keys"
+    assert len(found) == 1, f"{name}: {found}; see unserved_keys"
 
 
 ACTED_ON_AT_RUN_TIME = {

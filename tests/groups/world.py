@@ -346,7 +346,6 @@ class _Broker:
 
     node_id = NODE_ID
     authorizer = None
-    image_conditions = None  # nobody waits: topics are there at once
 
     @property
     def config(self) -> BrokerConfig:
