@@ -91,7 +91,7 @@ class PartitionState(NamedTuple):
 
 
 class Persister(Protocol):
-    """Each method answers for each key that it was asked, in the same order, and raises nothing.
+    """The persister: each method answers for each key that it was asked, in the same order, and raises nothing.
 
     Errors that pass (a coordinator that loads, moves or is not there yet) are tried again within a bound of attempts
     and time before they are answered. Errors of a state that another leader or initialization has fenced are
