@@ -69,6 +69,7 @@ class Admin:
             controller=driver,
             controller_channel=channel,
             broker_watch=None,
+            listeners=None,
             tls=None,
             sasl=None,
             authorizer=None,

@@ -265,7 +265,6 @@ def test_whoever_resigns_refuses_and_wakes_who_waits(make: MakePartition) -> Non
     ("epoch", "error"),
     [
         (-1, ErrorCode.NONE),
-        (-3, ErrorCode.NONE),
         (4, ErrorCode.FENCED_LEADER_EPOCH),
         (5, ErrorCode.NONE),
         (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
@@ -277,6 +276,15 @@ def test_the_reader_s_leader_epoch_is_compared(make: MakePartition, epoch: int, 
     assert partition.read(0, MAX_BYTES, CONSUMER, epoch).error_code is error
     assert partition.list_offset(OffsetSpec.LATEST, CONSUMER, epoch).error_code is error
     assert partition.end_offset_for_epoch(5, epoch).error_code is error
+
+
+def test_a_negative_epoch_that_does_not_mean_none_is_an_old_one_but_for_a_fetch(make: MakePartition) -> None:
+    """As in Kafka's `FetchRequest.optionalEpoch` and `RequestUtils.getLeaderEpoch`."""
+    partition = make(State(leader_epoch=5))
+    append(partition)
+    assert partition.read(0, MAX_BYTES, CONSUMER, -3).error_code is ErrorCode.NONE
+    assert partition.list_offset(OffsetSpec.LATEST, CONSUMER, -3).error_code is ErrorCode.FENCED_LEADER_EPOCH
+    assert partition.end_offset_for_epoch(5, -3).error_code is ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_a_follower_serves_those_who_may_read_from_followers(make: MakePartition) -> None:

@@ -152,7 +152,7 @@ def test_a_refused_registration_ends_the_node_in_one_line(error_code: ErrorCode)
         assert error_code.name in str(refused.value)
         assert "\n" not in str(refused.value)
         if error_code is ErrorCode.UNSUPPORTED_VERSION:
-            assert "metadata.version has to be 30" in str(refused.value)
+            assert "metadata.version has to be from 30 to 33" in str(refused.value)
         assert len(world.asked) == 1
 
     run(scenario)

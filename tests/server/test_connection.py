@@ -907,7 +907,7 @@ def test_a_newer_api_versions_is_answered_in_version_0(server: Server) -> None:
         frame = struct.pack(">hhih", 18, 99, 5, -1) + b"\0" + b"\x05what\x04ever\0"
         await client.transport.send([struct.pack(">i", len(frame)) + frame])
         answer = await client.receive_frame()
-        assert answer == struct.pack(">ihihhh", 5, 35, 1, 18, 0, 4)
+        assert answer == struct.pack(">ihihhh", 5, 35, 1, 18, 0, 5)
         client.transport.close()
 
     server.run(table, scenario)

@@ -58,7 +58,7 @@ def test_who_may_commit_in_a_transaction() -> None:
     group = group_with_member(7)
     assert group.validate_txn_offset_commit("", None, -1) is ErrorCode.NONE
     assert group.validate_txn_offset_commit("m", None, 7) is ErrorCode.NONE
-    assert group.validate_txn_offset_commit("m", None, 8) is ErrorCode.ILLEGAL_GENERATION
+    assert group.validate_txn_offset_commit("m", None, 8) is ErrorCode.STALE_MEMBER_EPOCH
     assert group.validate_txn_offset_commit("n", None, 7) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
