@@ -15,7 +15,8 @@ _NEW_MEMBERS: Final = frozenset(
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
 )
 _OFFSETS: Final = frozenset((ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.OFFSET_FETCH))
-_FETCHES: Final = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE))
+_SHARES: Final = frozenset((ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE))
+_FETCHES: Final = _SHARES | {ApiKey.FETCH}
 _PRODUCE: Final = frozenset((ApiKey.PRODUCE,))
 
 _APIS: Final[dict[ErrorCode, frozenset[ApiKey]]] = {
@@ -35,6 +36,11 @@ _APIS: Final[dict[ErrorCode, frozenset[ApiKey]]] = {
     ErrorCode.INVALID_FETCH_SESSION_EPOCH: frozenset((ApiKey.FETCH,)),
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR: frozenset((ApiKey.FETCH,)),
     ErrorCode.OFFSET_OUT_OF_RANGE: _FETCHES | {ApiKey.DELETE_RECORDS, ApiKey.LIST_OFFSETS},
+    ErrorCode.SHARE_SESSION_NOT_FOUND: _SHARES,
+    ErrorCode.INVALID_SHARE_SESSION_EPOCH: _SHARES,
+    ErrorCode.SHARE_SESSION_LIMIT_REACHED: frozenset((ApiKey.SHARE_FETCH,)),
+    ErrorCode.INVALID_RECORD_STATE: _SHARES,
+    ErrorCode.STREAMS_INVALID_TOPOLOGY: frozenset((ApiKey.STREAMS_GROUP_HEARTBEAT,)),
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: _PRODUCE,
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER: _PRODUCE,
     ErrorCode.INVALID_RECORD: _PRODUCE,

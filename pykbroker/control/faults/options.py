@@ -37,16 +37,7 @@ _PICK: Final = ("nth", "skip", "first", "times", "every", "chance")
 _ACTION: Final = ("error", "when", "delay", "hold", "drop", "cut", "until", "held", "timeout")
 OPTIONS: Final = (*_MATCH, *_PICK, *_ACTION, "name")
 _WAITED_FOR: Final = (*_MATCH, "times")
-NOT_SERVED: Final = frozenset(
-    (
-        *(ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE),
-        *(ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE, ApiKey.WRITE_SHARE_GROUP_STATE),
-        *(ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY),
-        *(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS),
-        *(ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
-        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
-    )
-)
+NOT_SERVED: Final = frozenset((ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,))
 """APIs of Kafka's brokers that pykbroker does not have."""
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)", re.ASCII)
 _MS: Final = {"": 1_000.0, "ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
