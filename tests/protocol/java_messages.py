@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compat_tests.apache_kafka import class_path, find_java
-from pykbroker.protocol.schema import Message, Struct
+from compat_tests.apache_kafka import find_java
+from pykbroker.protocol.schema import Message, Struct, parse_versions
 from pykbroker.protocol.source import is_present, is_tagged
 from pykbroker.protocol.uuids import uuid_to_text
 
@@ -78,9 +78,12 @@ def class_names(libs: Path) -> dict[str, str]:
     return found
 
 
-def ask(tasks: Sequence[Encode | Decode]) -> Iterator[Answer]:
-    """Yield an answer for each task, all from one JVM. Raises JavaRefuses at the first that Java has no answer for."""
-    command = [find_java(), *_OPTIONS, "-cp", class_path(), str(_PROGRAM)]
+def ask(tasks: Sequence[Encode | Decode], libs: Path) -> Iterator[Answer]:
+    """Yield an answer for each task, all from one JVM. Raises JavaRefuses at the first that Java has no answer for.
+
+    libs: the directory of the jars of a release.
+    """
+    command = [find_java(), *_OPTIONS, "-cp", f"{libs}/*", str(_PROGRAM)]
     lines = "".join(task.line() for task in tasks)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=_TIMEOUT_S)
     for task, line in zip(tasks, done.stdout.splitlines(), strict=True):
@@ -93,6 +96,7 @@ def ask(tasks: Sequence[Encode | Decode]) -> Iterator[Answer]:
 def kafka_json(message: Message, shape: MessageShape, version: int, *, as_written: bool = False) -> dict[str, Any]:
     """The JSON that Kafka's converter reads: the fields of the version, but for tagged ones that have their default.
 
+    shape: of the release that reads it, which has fields that others have, too, under names of its own.
     as_written: what the converter writes instead, which of record batches is their size.
     """
     return _Json(version, as_written).struct(message, shape.fields)
@@ -105,10 +109,10 @@ class _Json:
 
     def struct(self, value: Struct, shapes: Sequence[FieldShape]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for declared, shape in zip(type(value).__schema__.fields, shapes, strict=True):
+        ours = [each for each in type(value).__schema__.fields if is_present(each, self.version)]
+        theirs = [each for each in shapes if parse_versions(each.versions).includes(self.version)]
+        for declared, shape in zip(ours, theirs, strict=True):
             given = getattr(value, declared.name)
-            if not is_present(declared, self.version):
-                continue
             if is_tagged(declared, self.version) and given == declared.new_default():
                 continue
             if self.as_written and shape.kind == "records" and given is not None:

@@ -32,10 +32,10 @@ NEW_IN_4_4 = {
 }
 SAID_ANEW_IN_4_4 = {
     "DescribeProducersRequest.topics.name": {"map_key"},
-    "StreamsGroupHeartbeatResponse.acceptable_recovery_lag_legacy": {"name"},
+    "StreamsGroupHeartbeatResponse.acceptable_recovery_lag_legacy": {"name", "json_name"},
     "StreamsGroupMetadataValue.stored_description_topology_epoch": {"new"},
     "StreamsGroupMetadataValue.failed_description_topology_epoch": {"new"},
-    "TxnOffsetCommitRequest.generation_id_or_member_epoch": {"name"},
+    "TxnOffsetCommitRequest.generation_id_or_member_epoch": {"name", "json_name"},
     "TxnOffsetCommitRequest.topics.name": {"ignorable"},
     "TxnOffsetCommitResponse.topics.name": {"ignorable"},
 }
