@@ -8,6 +8,7 @@ TOPIC_NAMES: Final = frozenset({"topic", "topic_name"})
 LISTS_OF_TOPICS: Final = frozenset(
     (
         *("topics", "topic_names", "subscribed_topic_names", "topic_data", "topic_partitions", "v3_and_below_topics"),
+        *("source_topics", "state_changelog_topics", "repartition_sink_topics", "repartition_source_topics"),
         *("forgotten_topics_data", "responses", "results", "results_by_topic_v3_and_below"),
     )
 )

@@ -1,7 +1,7 @@
 """A message whose end is missing, as far as it goes.
 
-Only for messages that are mostly records, Produce requests and answers to a Fetch: everything before the cut has its
-meaning. Tagged fields are left out.
+Only for messages that are mostly records, Produce requests and answers to a Fetch or a ShareFetch: everything before
+the cut has its meaning. Tagged fields are left out.
 """
 
 from __future__ import annotations

@@ -45,7 +45,11 @@ _PART_BYTES: Final = 16
 """The least that a record or a header counts for."""
 NOT_SHOWN: Final = "not_shown"
 HIDDEN: Final = "(hidden)"
-_ERROR_CODE: Final = "error_code"
+ERROR: Final = "error"
+ACKNOWLEDGE_ERROR: Final = "acknowledge_error"
+_ERROR_CODES: Final = {"error_code": ERROR, "acknowledge_error_code": ACKNOWLEDGE_ERROR}
+"""The fields with an error's code, and the one beside each that has the error's name."""
+_FETCHES: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 _UNSUPPORTED: Final = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 _TOPIC_ID: Final = "topic_id"
 _TOPIC_NAMES: Final = ("topic", "name", "topic_name")
@@ -140,9 +144,7 @@ def response_values(exchange: Exchange, names: Names, *, with_records: bool = Tr
     except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
     shown = _Shown(version, names, hidden_in_response(exchange.api_key), with_records)
-    return _message_values(
-        kind, exchange.response, exchange.response_bytes, body, shown, exchange.api_key == ApiKey.FETCH
-    )
+    return _message_values(kind, exchange.response, exchange.response_bytes, body, shown, exchange.api_key in _FETCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +200,8 @@ class _Values:
                 values[each.name] = None if value is None or not self._with_records else self._records(value)
             else:
                 values[each.name] = self._value(each.element, value)
-            if each.name == _ERROR_CODE and isinstance(value, int):
-                values["error"] = error_name(value)
+            if each.name in _ERROR_CODES and isinstance(value, int):
+                values[_ERROR_CODES[each.name]] = error_name(value)
         self._name_topic(struct, values)
         return values
 

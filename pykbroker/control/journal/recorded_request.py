@@ -10,7 +10,7 @@ from typing import Any, Final
 from pykbroker.control.one_line import one_line
 from pykbroker.control.topic_fields import LISTS_OF_TOPICS, RESOURCES, TOPIC_NAMES, TOPIC_RESOURCE
 
-from .decoding import Names, body_values, head_values
+from .decoding import ACKNOWLEDGE_ERROR, ERROR, Names, body_values, head_values
 from .exchange import Exchange
 
 _NO_ERROR: Final = "NONE"
@@ -164,7 +164,7 @@ def event_line(values: Mapping[str, Any]) -> str:
 def _errors(values: Any) -> Iterator[str]:
     if isinstance(values, dict):
         for name, value in values.items():
-            if name == "error" and isinstance(value, str):
+            if name in (ERROR, ACKNOWLEDGE_ERROR) and isinstance(value, str):
                 yield value
             else:
                 yield from _errors(value)

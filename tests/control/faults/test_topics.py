@@ -11,6 +11,14 @@ from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRe
 from pykbroker.protocol.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
 from pykbroker.protocol.messages.groups import HeartbeatRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from pykbroker.protocol.messages.share_groups import FetchTopic as ShareFetchTopic
+from pykbroker.protocol.messages.share_groups import ShareFetchRequest
+from pykbroker.protocol.messages.streams_groups import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTopology,
+    TopicInfo,
+)
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest
 from pykbroker.protocol.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from pykbroker.protocol.schema import Message, Struct
@@ -44,6 +52,24 @@ NAMES = {ORDERS_ID: "orders"}
         (DescribeAclsRequest(resource_type_filter=2, resource_name_filter="a"), {"a"}),
         (AddPartitionsToTxnRequest(v3_and_below_topics=[AddPartitionsToTxnTopic(name="a")]), {"a"}),
         (ConsumerGroupHeartbeatRequest(subscribed_topic_names=["a", "b"]), {"a", "b"}),
+        (ShareFetchRequest(topics=[ShareFetchTopic(topic_id=ORDERS_ID)]), {"orders"}),
+        (StreamsGroupHeartbeatRequest(topology=None), set()),
+        (
+            StreamsGroupHeartbeatRequest(
+                topology=StreamsGroupHeartbeatRequestTopology(
+                    subtopologies=[
+                        StreamsGroupHeartbeatRequestSubtopology(
+                            subtopology_id="0",
+                            source_topics=["a"],
+                            state_changelog_topics=[TopicInfo(name="b")],
+                            repartition_sink_topics=["c"],
+                            repartition_source_topics=[TopicInfo(name="d")],
+                        )
+                    ]
+                )
+            ),
+            {"a", "b", "c", "d"},
+        ),
     ],
 )
 def test_topics_are_found_by_name_and_by_id(request_: Message, names: set[str]) -> None:

@@ -14,6 +14,7 @@ from pykbroker.control.journal.decoding import (
     request_values,
     response_values,
 )
+from pykbroker.control.journal.recorded_request import RecordedRequest
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -31,6 +32,12 @@ from pykbroker.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
+)
+from pykbroker.protocol.messages.share_groups import (
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareFetchResponsePartitionData,
 )
 from pykbroker.protocol.records.batch import assemble_batch, encode_batch
 from pykbroker.protocol.records.compression import Compression
@@ -158,6 +165,24 @@ def test_of_a_long_answer_to_a_fetch_is_told_what_is_kept() -> None:
     (topic,) = values["responses"]
     assert topic["topic"] == "orders"
     assert [each["partition_index"] for each in topic["partitions"]] == [0, 1]
+
+
+def test_of_a_long_answer_to_a_share_fetch_is_told_what_is_kept() -> None:
+    partitions = [
+        ShareFetchResponsePartitionData(partition_index=number, acknowledge_error_code=121, records=records)
+        for number, records in enumerate([batch(b"a"), batch(b"x" * 70_000), batch(b"b")])
+    ]
+    response = ShareFetchResponse(
+        responses=[ShareFetchableTopicResponse(topic_id=TOPIC_ID, partitions=partitions)],
+    )
+    exchange = record(new_journal(), ShareFetchRequest(member_id="m"), response, 2)
+    values = response_values(exchange, {TOPIC_ID: "orders"})
+    assert values is not None
+    (topic,) = values["responses"]
+    assert topic["topic"] == "orders"
+    assert [each["partition_index"] for each in topic["partitions"]] == [0, 1]
+    assert topic["partitions"][0]["records"][0]["records"][0]["value"] == "a"
+    assert RecordedRequest.of(exchange, {TOPIC_ID: "orders"}).errors == {"INVALID_RECORD_STATE"}
 
 
 def test_another_long_message_is_not_shown() -> None:
