@@ -57,7 +57,7 @@ def _appends_late(topic: str) -> Any:
 # Groups
 
 
-@BUGS.plant(5)
+@BUGS.plant(3)
 def offsets_are_acknowledged_before_they_are_appended() -> Iterator[None]:
     with _appends_late(CONSUMER_OFFSETS):
         yield
@@ -75,7 +75,7 @@ def every_member_gets_the_first_ones_partitions() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(58)
+@BUGS.plant(17)
 def offsets_of_a_transaction_count_at_once() -> Iterator[None]:
     handle = GroupShard.handle
 
@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(98)
+@BUGS.plant(11)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle
@@ -210,7 +210,7 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(46)
+@BUGS.plant(14)
 def transactions_never_time_out() -> Iterator[None]:
     with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield
@@ -245,7 +245,7 @@ def batches_that_come_late_open_transactions() -> Iterator[None]:
 # Threads
 
 
-@BUGS.plant(441)
+@BUGS.plant(755)
 def a_flush_promises_what_is_appended_during_it() -> Iterator[None]:
     """Threads that do their work at once cannot have this: nothing is appended meanwhile."""
     flush = Log._flush
