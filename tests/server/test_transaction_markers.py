@@ -34,7 +34,8 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.coordinators import transaction_markers
 from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
 from pykbroker.state_machine import CoordinatorContext
-from pykbroker.transactions.requests import AddPartitions
+from pykbroker.transactions.effects import WriteMarkers
+from pykbroker.transactions.requests import AddPartitions, MarkersWritten
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.replication.truncations import truncate
 
@@ -140,6 +141,32 @@ def test_a_transaction_is_not_complete_before_its_marker_is_replicated(tmp_path:
             await coordinating.wait_for("CompleteCommit")
 
     coordinating(tmp_path, main, replicas=[HERE, ELSEWHERE])
+
+
+def test_a_shard_that_is_loaded_while_the_node_stops_leaves_its_markers_to_the_next_coordinator(tmp_path: Path) -> None:
+    async def run() -> None:
+        node = ApiNode(tmp_path)
+        node.create_topic(TOPIC, 2)
+        node.change_partition(TOPIC, 1, leader=NOWHERE)
+        markers, written = node.transactions.markers, list[MarkersWritten]()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(markers.run)
+            nursery.cancel_scope.cancel()
+        places = tuple(TopicPartition(TOPIC, index) for index in (0, 1))
+        effect = WriteMarkers(
+            transactional_id="t",
+            producer_id=7,
+            producer_epoch=0,
+            is_commit=True,
+            partitions=places,
+            coordinator_epoch=0,
+            transaction_version=1,
+        )
+        markers.write(effect, is_wanted=lambda: True, written=written.append)
+        assert [each.partitions for each in written] == [places[:1]]
+        node.close()
+
+    in_virtual_time(run)
 
 
 @pytest.mark.parametrize("is_replicated", [True, False])

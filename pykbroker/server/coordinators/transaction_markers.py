@@ -62,13 +62,17 @@ class TransactionMarkers:
         self._queues = MarkerQueues(inter_broker)
         self._image = image
         self._nursery: trio.Nursery | None = None
+        self._is_over = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write the markers that could not be written at once, until the surrounding scope is cancelled."""
         async with trio.open_nursery() as self._nursery:
-            await self._nursery.start(self._queues.run)
-            task_status.started()
-            await trio.sleep_forever()
+            try:
+                await self._nursery.start(self._queues.run)
+                task_status.started()
+                await trio.sleep_forever()
+            finally:
+                self._is_over = True
 
     def write(
         self, effect: WriteMarkers, *, is_wanted: Callable[[], bool], written: Callable[[MarkersWritten], None]
@@ -76,12 +80,13 @@ class TransactionMarkers:
         """Write the markers of one transaction.
 
         is_wanted: whether the coordinator that decided is one still. written: told of partitions that have their
-        marker, or exist no longer; perhaps before this returns.
+        marker, or exist no longer; perhaps before this returns. Once the node stops, what cannot be written at once is
+        left to the next coordinator, which finds the decision in its log: a shard may still come from its load then.
         """
         writing = _Writing(effect, self._appends, self._image, self._node_id)
         self._tell(next(writing.write_here()), effect, written)
-        if writing.missing and not writing.is_fenced:
-            assert self._nursery is not None, "nothing is coordinated before `run` or after it"
+        if writing.missing and not writing.is_fenced and not self._is_over:
+            assert self._nursery is not None, "nothing is coordinated before `run`"
             self._nursery.start_soon(self._write_rest, writing, is_wanted, written)
 
     async def _write_rest(
