@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from compat_tests.referee_versions import newest_of_the_referee
 from pykbroker.protocol.api_keys import ApiKey, request_type
 
 BROKER: Final = "broker"
@@ -69,4 +70,5 @@ def hexed(data: bytes) -> Tree:
 def versions_of(api_key: int) -> range:
     """Return the stable versions of an API's requests that Apache Kafka answers."""
     versions = request_type(api_key).__schema__.stable_versions
-    return range(3 if api_key == ApiKey.PRODUCE else versions.low, versions.high + 1)
+    newest = newest_of_the_referee(api_key, versions.high)
+    return range(3 if api_key == ApiKey.PRODUCE else versions.low, newest + 1)

@@ -468,7 +468,7 @@ def committing_in_transaction(epoch: int = 0, version: int = 3, member: Any = ""
         group_id="~g1",
         producer_id=P1,
         producer_epoch=epoch,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member,
         topics=[{"name": "~t1", "partitions": [row]}],
     )
