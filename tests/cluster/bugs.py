@@ -117,7 +117,7 @@ def the_controllers_index_keeps_what_has_changed() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(8)
+@BUGS.plant(10)
 def replicas_that_were_moved_away_stay() -> Iterator[None]:
     apply = ReplicaManager._apply_partition
 

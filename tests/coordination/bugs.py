@@ -109,7 +109,7 @@ def offsets_of_a_transaction_are_forgotten_when_a_log_is_loaded() -> Iterator[No
 # Logs
 
 
-@BUGS.plant(8)
+@BUGS.plant(11)
 def a_repeated_sequence_is_appended_again() -> Iterator[None]:
     with patch.object(ProducerStateManager, "check_client_batch", lambda self, header: None):
         yield
