@@ -36,7 +36,7 @@ BUGS = Bugs()
 
 BUGS.plant(21)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(8)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(6)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(9)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(14)(of_replicas.followers_do_not_truncate)
 BUGS.plant(8)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(24)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
@@ -47,9 +47,9 @@ BUGS.plant(8)(of_replicas.a_leader_that_was_replaced_leads_on)
 BUGS |= {
     name: Bug(OF_COORDINATORS[name].planted, seed)
     for name, seed in {
-        "aborted_records_are_served": 0,
-        "open_transactions_are_served": 0,
-        "what_is_aborted_is_committed": 0,
+        "aborted_records_are_served": 2,
+        "open_transactions_are_served": 2,
+        "what_is_aborted_is_committed": 2,
         "one_partition_gets_no_marker_of_several": 5,
         "the_epoch_stays_when_another_producer_begins": 12,
     }.items()
@@ -82,7 +82,7 @@ def _plant_in_every_voter(plant: Callable[[Any], None], seed: int) -> None:
     BUGS[plant.__name__] = Bug(planted, seed)
 
 
-_plant_in_every_voter(of_voters.committed_by_one_too_few, 2)
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 9)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 33)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 51)
 
