@@ -58,7 +58,7 @@ CREATIONS: list[dict[str, Any]] = [
     *({"permission_type": each} for each in (0, 1, 2, 9)),
     *({"resource_name": each} for each in ("", "*", "not a topic!", "é", "n" * 300)),
     *({"principal": each} for each in ("", "bob", "User:", ":bob", "User:a:b", "Group:b", "User:*")),
-    *({"host": each} for each in ("", "10.0.0.1", "10.0.0.0/8", "::1", "host.example")),
+    *({"host": each} for each in ("", "10.0.0.1", "::1", "host.example")),
     {"resource_type": 99, "principal": "bob", "operation": 99},
     {"principal": "bob", "permission_type": 9},
 ]

@@ -85,6 +85,11 @@ def _is_transaction_twice(step: Step, _: FieldDifference) -> bool:
     return step.api_key == ApiKey.ADD_PARTITIONS_TO_TXN and len(set(names)) < len(names)
 
 
+def _is_size_of_a_batch(step: Step, found: FieldDifference) -> bool:
+    is_text = found.path.endswith(".error_message") and found.theirs == NOTHING
+    return step.api_key == ApiKey.PRODUCE and is_text and "max.message.bytes" in str(found.ours)
+
+
 def _is_cursor_overflow(step: Step, found: FieldDifference) -> bool:
     index = (step.tree.get("cursor") or {}).get("partition_index", 0)
     is_beyond = step.api_key == ApiKey.DESCRIBE_TOPIC_PARTITIONS and index == LARGE
@@ -194,6 +199,11 @@ INTENDED: Final[tuple[Intended, ...]] = (
         "Of a transactional id that AddPartitionsToTxn names twice both are answered; Kafka tells one result twice.",
         _is_transaction_twice,
         ends=True,
+    ),
+    Intended(
+        "size of a batch",
+        "A batch that is larger than a topic takes is refused with both sizes; Kafka says nothing.",
+        _is_size_of_a_batch,
     ),
     Intended(
         "cursor beyond the end",

@@ -102,6 +102,7 @@ CASES = [
         "ApiVersions of version 99",
         api_versions_of_the_future,
         ("UNSUPPORTED_VERSION", 1, (API_VERSIONS, 0, 4)),
+        ("UNSUPPORTED_VERSION", 1, (API_VERSIONS, 0, 5)),  # as Kafka 4.4.0
     ),
     Case("13", "ApiVersions without a software name", software_name(""), "INVALID_REQUEST"),
     Case("13", "ApiVersions with an illegal software name", software_name("a b$"), "INVALID_REQUEST"),

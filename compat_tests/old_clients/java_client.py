@@ -175,8 +175,11 @@ class OldJavaClient:
         return self._clients.producer.KafkaProducer(self._properties(bootstrap, serializers | options))
 
     def _consumer(self, bootstrap: str, options: dict[str, str]) -> Any:
+        """It commits when it is told to: by itself this client commits without a group, too, in that of no name."""
         deserializers = {"key.deserializer": _DESERIALIZER, "value.deserializer": _DESERIALIZER}
-        return self._clients.consumer.KafkaConsumer(self._properties(bootstrap, deserializers | options))
+        return self._clients.consumer.KafkaConsumer(
+            self._properties(bootstrap, {"enable.auto.commit": "false"} | deserializers | options)
+        )
 
     def _member(self, bootstrap: str, topic: str, group: str) -> Any:
         options = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -132,4 +133,5 @@ def test_administration(
     create_topic(broker, source, configs=KEPT)
     client.do("write", bootstrap=broker.bootstrap, topic=source, rows=rows(), codec="none")
     client.do("resume", bootstrap=broker.bootstrap, topic=source, group=group, count=20)
-    answers.all_same(client.do("administer", bootstrap=broker.bootstrap, topic=topic, group=group))
+    told = client.do("administer", bootstrap=broker.bootstrap, topic=topic, group=group)
+    answers.all_same(json.loads(json.dumps(told).replace(group, "the group").replace(topic, "the topic")))

@@ -335,14 +335,15 @@ class _Appends:
     def _refused(self, partition: Partition, error: ApiError) -> PartitionProduceResponse:
         """Records at fault are told with a reason. Where the log refused them otherwise, the answer has its start.
 
-        As Kafka's `ReplicaManager.appendToLocalLog`. A refusal by the transaction's coordinator has a reason alone.
+        As Kafka's `ReplicaManager.appendToLocalLog`. A refusal by the transaction's coordinator has a reason alone, and
+        so has a batch that is too large, which Kafka refuses without a word: clients refuse others by the same error.
         """
         partition.traffic.produce_requests += 1
         is_failed = error.code not in _NOT_FAILED
         if is_failed:
             partition.traffic.failed_produce += 1
         answer = _failed(partition.index, error.code)
-        if isinstance(error, Unverified):
+        if isinstance(error, Unverified) or error.code is ErrorCode.MESSAGE_TOO_LARGE:
             answer.error_message = error.message
         elif is_failed and not isinstance(error, FrameError):
             answer.log_start_offset = partition.log.log_start_offset
