@@ -111,21 +111,22 @@ class ConsumerHeartbeats:
         self._enter_group(group, step)
         if is_joining and group.static_member(request.instance_id) is not None:
             member = self._membership.replace_static_member(group, member, member_id, step)
-        return self._carry_out(group, member, request, owned, context, step)
+            updated = _updated(member, request, context)
+        return self._carry_out(group, member, updated, request, owned, step)
 
     def _carry_out(
         self,
         group: ConsumerGroup,
         member: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
         owned: ReportedPartitions | None,
-        context: CoordinatorContext,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
         """Changes the group and the member as the request says. Raises ApiError where the member has to start anew; its
         subscription is written nevertheless."""
         config = self._config_of(group.group_id)
-        current = self._progress.advance(group, member, _updated(member, request, context), owned, step)
+        current = self._progress.advance(group, member, updated, owned, step)
         if current is None:
             words = "The consumer group member is in an unknown state. It must abandon all its partitions and rejoin."
             raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, words)
