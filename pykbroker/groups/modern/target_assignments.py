@@ -47,6 +47,9 @@ class TargetAssignments(ABC, Generic[GroupT, MemberT, TargetT]):
     def _task_of(self, group: GroupT) -> AssignmentTask[MemberT, TargetT]:
         """The task that computes an assignment for the group as it is now."""
 
+    def _has_put(self, group: GroupT, computed: ComputedAssignment[MemberT, TargetT]) -> None:
+        """Called when the assignment has found its way into the group."""
+
     # Trials
 
     def begin_trial(self) -> None:
@@ -122,6 +125,7 @@ class TargetAssignments(ABC, Generic[GroupT, MemberT, TargetT]):
         epoch = computed.task.group_epoch
         self._records.change(records.target_epoch(group.group_id, epoch, step.timestamp_ms), step)
         step.because(group.group_id, f"new target assignment for epoch {epoch} by {computed.task.assignor}")
+        self._has_put(group, computed)
 
     def _put_prepared(self, group: GroupT, computed: ComputedAssignment[MemberT, TargetT], step: Step) -> None:
         """Apply what the encoded batches say, and delete the targets of members that have left since."""

@@ -146,8 +146,7 @@ class ShareHeartbeats:
     def _put(
         self, group: ShareGroup, before: ShareGroupMember, updated: ShareGroupMember, step: Step, *, is_new: bool
     ) -> tuple[bool, bool]:
-        """Put the member into the group. Tell whether the group's topics may have changed, and whether an epoch has
-        begun."""
+        """Put the member into the group. Tell whether topics of the group have changed, and whether an epoch begins."""
         starts_epoch = updated.subscribed_topic_names != before.subscribed_topic_names
         if updated != before or is_new:
             self._records.change(member_record(group.group_id, updated), step)
@@ -157,14 +156,15 @@ class ShareHeartbeats:
         if group.assignment_epoch >= group.group_epoch and self._targets.is_pending(group):
             step.because(group.group_id, "partitions were initialized that nobody has yet")
             starts_epoch = True
-        topics_changed = starts_epoch or self._topic_changes.concern(group)
-        if topics_changed:
+        topics_changed = self._topic_changes.concern(group)
+        metadata_hash = group.metadata_hash
+        if topics_changed or group.names_changes != group.hashed_as_of:
             metadata_hash = self._metadata_hash.of(group.topic_names)
-            if metadata_hash != group.metadata_hash:
-                starts_epoch = True
-            if starts_epoch:
-                self._start_epoch(group, metadata_hash, step)
+            group.hashed_as_of = group.names_changes
             self._topic_changes.are_seen_by(group)
+        if starts_epoch or metadata_hash != group.metadata_hash:
+            starts_epoch = True
+            self._start_epoch(group, metadata_hash, step)
         return topics_changed, starts_epoch
 
     def _start_epoch(self, group: ShareGroup, metadata_hash: int, step: Step) -> None:
@@ -179,7 +179,7 @@ class ShareHeartbeats:
         epoch = group.assignment_epoch
         if not has_subscription_changed and member.is_reconciled_to(epoch):
             return member
-        target = self._filtered(group.target_of(member.member_id), member)
+        target = self._filtered(group, group.target_of(member.member_id), member)
         is_behind = epoch != member.member_epoch
         current = member.in_epoch(epoch, target) if is_behind else replace(member, assigned=target)
         if current != member:
@@ -187,7 +187,9 @@ class ShareHeartbeats:
             step.because(group.group_id, f"{member.member_id} has its part of epoch {epoch}")
         return current
 
-    def _filtered(self, target: Assignment, member: ShareGroupMember) -> Assignment:
+    def _filtered(self, group: ShareGroup, target: Assignment, member: ShareGroupMember) -> Assignment:
+        if group.is_homogeneous and target.keys() <= self._targets.assignable(group).keys():
+            return target
         names = set(member.subscribed_topic_names)
         if all(self._topics.topic_name(topic_id) in names for topic_id in target):
             return target

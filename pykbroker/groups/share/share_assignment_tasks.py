@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pykbroker.java_hash import place_in_a_table
@@ -37,7 +37,7 @@ class ShareAssignmentTask(AssignmentTask[ShareGroupMember, Assignment]):
     def assignor(self) -> str:
         return NAME
 
-    def run(self) -> ComputedAssignment[ShareGroupMember, Assignment]:
+    def run(self) -> ComputedShareAssignment:
         members: dict[str, SharingMember] = {}
         known: dict[tuple[str, ...], tuple[bytes, ...]] = {}
         for member_id in sorted(self.members, key=place_in_a_table):
@@ -48,7 +48,7 @@ class ShareAssignmentTask(AssignmentTask[ShareGroupMember, Assignment]):
             members[member_id] = SharingMember(topic_ids, self.before.get(member_id, NO_ASSIGNMENT))
         targets = assign(members, self.assignable, self.is_homogeneous)
         self.keep_equal(targets)
-        return ComputedAssignment(self, targets)
+        return ComputedShareAssignment(self, targets, assigned=together(targets.values(), self.assignable))
 
     def _in_order(self, names: Sequence[str]) -> tuple[bytes, ...]:
         """The ids of the topics that exist, in the order of Kafka's table of names."""
@@ -57,3 +57,24 @@ class ShareAssignmentTask(AssignmentTask[ShareGroupMember, Assignment]):
 
     def target_record(self, member_id: str, target: Assignment) -> CoordinatorRecord:
         return RECORDS.target(self.group_id, member_id, target)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputedShareAssignment(ComputedAssignment[ShareGroupMember, Assignment]):
+    """The result of a task. assigned: by topic id, what all members have together."""
+
+    assigned: Mapping[bytes, frozenset[int]] = field(default_factory=dict)
+
+
+def together(targets: Iterable[Assignment], assignable: Mapping[bytes, frozenset[int]]) -> dict[bytes, frozenset[int]]:
+    """The partitions of the targets by topic id. A set that is equal to the one in `assignable` is that very one, so
+    that the two are quickly compared."""
+    united: dict[bytes, frozenset[int]] = {}
+    for target in targets:
+        for topic_id, partitions in target.items():
+            known = united.get(topic_id)
+            united[topic_id] = partitions if known is None else known | partitions
+    for topic_id, partitions in united.items():
+        if partitions == (whole := assignable.get(topic_id)):
+            united[topic_id] = whole
+    return united

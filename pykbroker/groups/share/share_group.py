@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, NamedTuple, Self
 
 from pykbroker.protocol.errors import ErrorCode
 
@@ -45,11 +45,23 @@ class ShareGroupState(Enum):
     STABLE = "Stable"
 
 
+class Assignable(NamedTuple):
+    """The partitions of subscribed topics that are initialized and exist, by topic id.
+
+    changes, seen_topic_change: the numbers of the group as of which that is so.
+    """
+
+    changes: int
+    seen_topic_change: int
+    partitions: Mapping[bytes, frozenset[int]]
+
+
 class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
     """A share group, with what is derived from its members.
 
     subscribed_topic_names: how many members name a topic. states: None where the group never had any. changes: a number
-    that another one follows when subscriptions, targets or states change.
+    that another one follows when the set of subscribed names or the states change. assigned: by topic id, what the
+    target assignment has of all members together; None where nobody has looked since it changed.
     """
 
     type: ClassVar[GroupType] = GroupType.SHARE
@@ -61,10 +73,16 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         """By topic id, when the newest initialization of partitions of the topic began; in memory only."""
         self.subscribed_topic_names: Counter[str] = Counter()
         self.changes = 0
-        self.assigned_as_of = -1
-        """The `changes` as of which everything that was initialized is in the target assignment."""
+        self.names_changes = 0
+        """As `changes`, of the names alone."""
+        self.hashed_as_of = -1
+        """The `names_changes` as of which `metadata_hash` is."""
         self.initialized_as_of = -1
         """The `changes` as of which there was nothing more to initialize than what is initializing."""
+        self.assigned: Mapping[bytes, frozenset[int]] | None = None
+        self.assignable: Assignable | None = None
+        self.level: tuple[Mapping[bytes, frozenset[int]], Mapping[bytes, frozenset[int]]] | None = None
+        """The newest of `assigned` and of what is assignable in which nothing was missing."""
         self.retries_ms: int | None = None
         """When the oldest initialization is to be tried again; None where none is under way."""
 
@@ -136,27 +154,35 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         old = self.members.get(member.member_id)
         self.members[member.member_id] = member
         if old is None or old.subscribed_topic_names != member.subscribed_topic_names:
-            self._forget_subscription(old)
+            before = len(self.subscribed_topic_names)
             self.subscribed_topic_names.update(member.subscribed_topic_names)
-            self.changes += 1
+            if len(self.subscribed_topic_names) != before:
+                self._names_have_changed()
+            self._forget_subscription(old)
 
     def remove(self, member_id: str) -> None:
         self._forget_subscription(self.members.pop(member_id, None))
-        self.changes += 1
 
     def _forget_subscription(self, member: ShareGroupMember | None) -> None:
+        before = len(self.subscribed_topic_names)
         for name in () if member is None else member.subscribed_topic_names:
             self.subscribed_topic_names[name] -= 1
             if not self.subscribed_topic_names[name]:
                 del self.subscribed_topic_names[name]
+        if len(self.subscribed_topic_names) != before:
+            self._names_have_changed()
+
+    def _names_have_changed(self) -> None:
+        self.changes += 1
+        self.names_changes += 1
 
     def put_target(self, member_id: str, target: Assignment) -> None:
         super().put_target(member_id, target)
-        self.changes += 1
+        self.assigned = None
 
     def remove_target(self, member_id: str) -> None:
         super().remove_target(member_id)
-        self.changes += 1
+        self.assigned = None
 
     def put_states(self, states: StatePartitions | None) -> None:
         self.states = states

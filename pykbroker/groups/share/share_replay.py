@@ -12,12 +12,13 @@ from pykbroker.protocol.messages.share_group_records import (
 )
 
 from ..assignors.model import Assignment
+from ..common.context import Step
 from ..common.group import Group
 from ..modern.modern_member import LEAVING_EPOCH
 from ..modern.modern_replay import ModernReplay, Partitioned
 from .share_group import ShareGroup
 from .share_group_member import ShareGroupMember
-from .share_records import RECORDS
+from .share_records import RECORDS, state_record
 from .state_partitions import StatePartitions
 
 
@@ -40,6 +41,11 @@ class ShareReplay(ModernReplay[ShareGroup, ShareGroupMember, Assignment]):
 
     def _target_of(self, value: ShareGroupTargetAssignmentMemberValue) -> Assignment:
         return {bytes(each.topic_id): frozenset(each.partitions) for each in value.topic_partitions}
+
+    def write_states(self, group: ShareGroup, states: StatePartitions, step: Step) -> None:
+        """Append the record of the states, and apply it. The record has bytes only, which would be read again."""
+        step.append(state_record(group.group_id, states))
+        group.put_states(states)
 
     def _put_states(
         self, key: ShareGroupStatePartitionMetadataKey, value: ShareGroupStatePartitionMetadataValue

@@ -25,7 +25,6 @@ from ..common.requests import AlterShareOffsets, BeginShareStateDeletion, EndSha
 from ..common.topics import TopicsView
 from ..modern.heartbeat_rules import not_found
 from .share_group import ShareGroup, find_share
-from .share_records import state_record
 from .share_replay import ShareReplay
 from .state_partitions import StatePartitions, StateTopic, size_of_name, together
 
@@ -105,13 +104,16 @@ class StateChanges:
     # Initialization
 
     def initialize_if_due(self, group: ShareGroup, step: Step, *, topics_changed: bool) -> None:
-        """Begin to initialize what is subscribed to and not initialized, or has been initializing for too long."""
+        """Begin to initialize what is subscribed to and not initialized, or has been initializing for too long.
+
+        topics_changed: whether topics that the group is subscribed to were created, deleted or have grown.
+        """
         is_retried = group.retries_ms is not None and step.now_ms >= group.retries_ms
         if not topics_changed and not is_retried and group.initialized_as_of == group.changes:
             return
         topics, is_all = self._uninitialized(group, step)
         if topics:
-            self._put(group, group.state_partitions.initializing_too(topics), step)
+            self._records.write_states(group, group.state_partitions.initializing_too(topics), step)
             group.initializing_since_ms.update(dict.fromkeys(topics, step.now_ms))
             partitions = {topic_id: topic.partitions for topic_id, topic in topics.items()}
             step.effects.append(ShareInitialization(group.group_id, group.group_epoch, partitions))
@@ -128,7 +130,7 @@ class StateChanges:
         A group's record has to fit into the log: what there is no room for is not initialized, and nobody gets it.
         """
         states = group.state_partitions
-        room_bytes = self._config.max_record_bytes - states.size_bytes - _BYTES_OF_KEY - len(group.group_id.encode())
+        room_bytes: int | None = None
         left = MOST_INITIALIZED
         wanted: dict[bytes, StateTopic] = {}
         for name in sorted(group.topic_names):
@@ -140,6 +142,8 @@ class StateChanges:
                 continue
             if not left:
                 return wanted, False
+            if room_bytes is None:
+                room_bytes = self._config.max_record_bytes - _size_of_record(group, states)
             begun = states.initializing.get(topic_id)
             size = 0 if begun is not None else size_of_name(name)
             new = missing if begun is None else missing - begun.partitions
@@ -157,6 +161,8 @@ class StateChanges:
     def _missing(self, group: ShareGroup, states: StatePartitions, topic_id: bytes, step: Step) -> frozenset[int]:
         count = self._topics.partition_count(topic_id)
         initialized = states.initialized.get(topic_id)
+        if initialized is not None and len(initialized.partitions) >= count:
+            return frozenset()
         known = frozenset[int]() if initialized is None else initialized.partitions
         begun_ms = group.initializing_since_ms.get(topic_id)
         begun = states.initializing.get(topic_id)
@@ -181,7 +187,9 @@ class StateChanges:
         }
         if not topics:
             return
-        self._put(group, states.initialized_too(topics) if request.is_done else states.not_initializing(topics), step)
+        self._records.write_states(
+            group, states.initialized_too(topics) if request.is_done else states.not_initializing(topics), step
+        )
         count = sum(len(topic.partitions) for topic in topics.values())
         outcome = "are initialized" if request.is_done else "could not be initialized"
         step.because(group.group_id, f"{count} partitions {outcome}")
@@ -214,11 +222,11 @@ class StateChanges:
         names = {topic_id: name for name, topic_id in found.items()}
         topics = {topic_id: StateTopic(names[topic_id], frozenset(each)) for topic_id, each in offsets.items()}
         states = group.state_partitions.initializing_too(topics)
-        if states.size_bytes + _BYTES_OF_KEY + len(group.group_id.encode()) > self._config.max_record_bytes:
+        if _size_of_record(group, states) > self._config.max_record_bytes:
             return _refused_alteration(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The group has too many partitions."))
         if topics:
             self._groups[group.group_id] = group
-            self._put(group, states, step)
+            self._records.write_states(group, states, step)
             group.initializing_since_ms.update(dict.fromkeys(topics, step.now_ms))
             step.because(group.group_id, f"start offsets of {len(topics)} topics are altered by request")
         return ShareAlteration(group.group_epoch, found, unknown, offsets)
@@ -247,7 +255,7 @@ class StateChanges:
         again = {topic_id: topic for topic_id, topic in again.items() if topic.partitions}
         topics = together(together(states.initialized, states.initializing), again)
         deleting = {topic_id: topic.name for topic_id, topic in topics.items()}
-        self._put(group, StatePartitions(deleting=deleting), step)
+        self._records.write_states(group, StatePartitions(deleting=deleting), step)
         step.because(group.group_id, f"the state of {len(topics)} topics is being deleted")
         return ShareDeletion({topic_id: topic.partitions for topic_id, topic in topics.items()}, deleting)
 
@@ -273,7 +281,7 @@ class StateChanges:
                 known[topic_id] = name
             else:
                 refused[name] = ApiError(unknown, "There is no offset information to delete.")
-        self._put(group, replace(states, initialized=initialized, deleting=deleting), step)
+        self._records.write_states(group, replace(states, initialized=initialized, deleting=deleting), step)
         step.because(group.group_id, f"offsets of {len(topics)} topics are being deleted by request")
         return ShareDeletion(topics, known, refused)
 
@@ -284,7 +292,7 @@ class StateChanges:
         gone = set(request.topic_ids) & group.states.deleting.keys()
         if gone:
             deleting = {topic_id: name for topic_id, name in group.states.deleting.items() if topic_id not in gone}
-            self._put(group, replace(group.states, deleting=deleting), step)
+            self._records.write_states(group, replace(group.states, deleting=deleting), step)
             step.because(group.group_id, f"the state of {len(gone)} topics is deleted")
 
     def _whole(self, topic_id: bytes) -> StateTopic:
@@ -315,14 +323,16 @@ class StateChanges:
             known = None if group is None or group.states is None else group.states
             if group is not None and known is not None and not known.topic_ids().isdisjoint(topic_ids):
                 keep(group.group_id)
-                self._put(group, known.without_topics(topic_ids), step)
+                self._records.write_states(group, known.without_topics(topic_ids), step)
                 step.because(group.group_id, "topics that it reads were deleted")
         if not groups:
             del self._forgetting[deleted]
         return not groups
 
-    def _put(self, group: ShareGroup, states: StatePartitions, step: Step) -> None:
-        self._records.change(state_record(group.group_id, states), step)
+
+def _size_of_record(group: ShareGroup, states: StatePartitions) -> int:
+    """The greatest size that the record of the states may have."""
+    return states.size_bytes + _BYTES_OF_KEY + len(group.group_id.encode())
 
 
 def _refused_alteration(error: ApiError) -> ShareAlteration:

@@ -2,27 +2,42 @@
 
 A topic's partitions are initializing from the step that asks the share coordinator to create their state until the one
 that knows it did; only then may members be assigned them. A topic is deleting while its state is being deleted. One
-record has all of it. The model is Kafka's `ShareGroupStatePartitionMetadataInfo`.
+record has all of it, so each topic keeps its bytes: a change of one topic does not encode the others again. The model
+is Kafka's `ShareGroupStatePartitionMetadataInfo`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from pykbroker.protocol.compile import encode_structs
+from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.messages.share_group_records import (
     ShareGroupStatePartitionMetadataValue,
     TopicInfo,
     TopicPartitionsInfo,
 )
 
+VERSION: Final = 0
 
-class StateTopic(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class StateTopic:
     """The partitions of one topic, and the name that the topic had."""
 
     name: str
     partitions: frozenset[int]
+    _bytes: bytes = field(default=b"", init=False, compare=False, repr=False)
+
+    def in_bytes(self, topic_id: bytes) -> bytes:
+        """The topic as it stands in the record of its group. It is encoded once: a topic has one id."""
+        if not self._bytes:
+            info = TopicPartitionsInfo(topic_id=topic_id, topic_name=self.name, partitions=sorted(self.partitions))
+            encoded = b"".join(encode_structs(ShareGroupStatePartitionMetadataValue, [info], VERSION))
+            object.__setattr__(self, "_bytes", encoded)
+        return self._bytes
 
 
 UNKNOWN_TOPIC: Final = "<UNKNOWN>"
@@ -48,9 +63,10 @@ class StatePartitions:
         )
 
     def value(self) -> ShareGroupStatePartitionMetadataValue:
+        """The value of the record. Only an encoder may look at its topics."""
         return ShareGroupStatePartitionMetadataValue(
-            initializing_topics=_infos(self.initializing),
-            initialized_topics=_infos(self.initialized),
+            initializing_topics=_in_bytes(self.initializing),
+            initialized_topics=_in_bytes(self.initialized),
             deleting_topics=[TopicInfo(topic_id=topic_id, topic_name=name) for topic_id, name in self.deleting.items()],
         )
 
@@ -102,11 +118,13 @@ def together(one: Mapping[bytes, StateTopic], other: Mapping[bytes, StateTopic])
 
 
 def _without(topics: Mapping[bytes, StateTopic], gone: Mapping[bytes, StateTopic]) -> dict[bytes, StateTopic]:
-    result = {}
-    for topic_id, topic in topics.items():
-        left = topic.partitions - gone[topic_id].partitions if topic_id in gone else topic.partitions
+    result = dict(topics)
+    for topic_id in gone.keys() & topics.keys():
+        left = topics[topic_id].partitions - gone[topic_id].partitions
         if left:
-            result[topic_id] = StateTopic(topic.name, left)
+            result[topic_id] = StateTopic(topics[topic_id].name, left)
+        else:
+            del result[topic_id]
     return result
 
 
@@ -122,8 +140,6 @@ def _topics(infos: Iterable[TopicPartitionsInfo]) -> dict[bytes, StateTopic]:
     return {bytes(info.topic_id): StateTopic(info.topic_name, frozenset(info.partitions)) for info in infos}
 
 
-def _infos(topics: Mapping[bytes, StateTopic]) -> list[TopicPartitionsInfo]:
-    return [
-        TopicPartitionsInfo(topic_id=topic_id, topic_name=topic.name, partitions=sorted(topic.partitions))
-        for topic_id, topic in topics.items()
-    ]
+def _in_bytes(topics: Mapping[bytes, StateTopic]) -> list[TopicPartitionsInfo]:
+    parts = [topic.in_bytes(topic_id) for topic_id, topic in topics.items()]
+    return EncodedStructs(len(parts), [b"".join(parts)], VERSION).of(TopicPartitionsInfo)
