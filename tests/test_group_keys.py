@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, check_group_configs, group_keys
+from pykbroker.config.dead_letters import DeadLetterSettings, dead_letter_settings
 from pykbroker.config.group_bounds import BOUNDS, Bound, keys_of
 from pykbroker.config.group_keys import broker_key, broker_keys_of_groups, group_values
 from pykbroker.config.offset_reset import OffsetReset, offset_reset
@@ -158,3 +159,28 @@ def test_parts_of_a_duration_add_up(days: int, hours: int, seconds: int, millis:
     else:
         with pytest.raises(ValueError, match="negative"):
             offset_reset(text)
+
+
+@pytest.mark.parametrize("topic", ["__dlq", "__consumer_offsets"])
+def test_dead_letters_go_to_no_internal_topic(topic: str) -> None:
+    key = "errors.deadletterqueue.topic.name"
+    with pytest.raises(ConfigurationError) as refused:
+        check_group_configs({key: topic}, OF_BROKER)
+    assert str(refused.value) == f"{key}: DLQ topic name must not start with '__'"
+    check_group_configs({key: f"dlq.{topic}"}, OF_BROKER)
+    check_group_configs({key: ""}, OF_BROKER)
+
+
+def test_the_settings_of_dead_letters_are_the_groups_and_the_brokers() -> None:
+    def settings(dynamic: dict[str, str], **of_group: str) -> DeadLetterSettings:
+        overrides = {f"errors.deadletterqueue.{name.replace('_', '.')}": text for name, text in of_group.items()}
+        return dead_letter_settings(group_values(overrides, BROKER, dynamic), BROKER, dynamic)
+
+    assert settings({}) == DeadLetterSettings("", copies_records=False, creates_topic=False, prefix="dlq.")
+    changed = {
+        "errors.deadletterqueue.auto.create.topics.enable": " TRUE ",
+        "errors.deadletterqueue.topic.name.prefix": "",
+    }
+    assert settings(changed, topic_name="dlq.x", copy_record_enable="true") == DeadLetterSettings(
+        "dlq.x", copies_records=True, creates_topic=True, prefix=""
+    )

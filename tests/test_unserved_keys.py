@@ -13,7 +13,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, grou
 from pykbroker.config.broker_keys import OF_KAFKA_4_4
 from pykbroker.config.dynamic_listeners import KEYS
 from pykbroker.config.group_bounds import BOUNDS, KINDS, keys_of
-from pykbroker.config.group_keys import broker_key
+from pykbroker.config.group_keys import GROUP_KEYS_OF_4_4, broker_key
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS_OF_4_4
 from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
@@ -103,14 +103,14 @@ def test_there_are_the_keys_that_kafka_has() -> None:
     }
     assert set(documented) == of("broker")
     assert set(topic_keys()) == of("topic")
-    assert set(group_keys()) == of("group")
+    assert set(group_keys()) - GROUP_KEYS_OF_4_4 == of("group")
     types = {name: type_ for kind, name, type_, *_ in OF_KAFKA if kind == "broker"}
     assert documented == types
 
 
 def test_the_keys_of_4_4_are_no_others_than_those_that_it_added() -> None:
     """They are no keys of 4.3, and each has the default that Kafka 4.4.0 has."""
-    assert not {name for _, name, *_ in OF_KAFKA} & {*OF_KAFKA_4_4, *TOPIC_KEYS_OF_4_4}
+    assert not {name for _, name, *_ in OF_KAFKA} & {*OF_KAFKA_4_4, *TOPIC_KEYS_OF_4_4, *GROUP_KEYS_OF_4_4}
     assert {name: broker_keys()[name].default for name in OF_KAFKA_4_4} == {
         "errors.deadletterqueue.auto.create.topics.enable": "false",
         "errors.deadletterqueue.topic.name.prefix": "dlq.",
@@ -121,7 +121,12 @@ def test_the_keys_of_4_4_are_no_others_than_those_that_it_added() -> None:
         "sasl.oauthbearer.allow.unverified.issuer": "false",
     }
     assert {name: key.default for name, key in TOPIC_KEYS_OF_4_4.items()} == {
-        "max.decompressed.message.bytes": "2147483639"
+        "errors.deadletterqueue.group.enable": "false",
+        "max.decompressed.message.bytes": "2147483639",
+    }
+    assert {name: group_keys()[name].default for name in GROUP_KEYS_OF_4_4} == {
+        "errors.deadletterqueue.copy.record.enable": "false",
+        "errors.deadletterqueue.topic.name": "",
     }
 
 
@@ -148,6 +153,7 @@ ACTED_ON_AT_RUN_TIME = {
         "leader.replication.throttled.rate",
         "replica.alter.log.dirs.io.max.bytes.per.second",
     },
+    "dead letters": {"errors.deadletterqueue.auto.create.topics.enable", "errors.deadletterqueue.topic.name.prefix"},
     "groups": {f"group.{kind}.assignment.interval.ms" for kind in KINDS},
     "listeners": set(KEYS),
     "dynamic settings": {*WATCHED, "num.recovery.threads.per.data.dir"},

@@ -27,7 +27,7 @@ OF_KAFKA_4_4 = (
     "sasl.oauthbearer.allow.unverified.audience",
     "sasl.oauthbearer.allow.unverified.issuer",
 )
-"""Keys that Kafka 4.3 does not have, whose descriptions these are: they are shown where they are set."""
+"""Keys that Kafka 4.3 does not have: they are shown where they are set, and where metadata.version is one of 4.4's."""
 
 OF_A_LISTENER_OF_ALL_BROKERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 """Behind `listener.name.NAME.` they may be set for all brokers together, other keys of a listener for one broker."""
@@ -87,8 +87,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("delete.records.purgatory.purge.interval.requests", "int", "1"),
         ConfigKey("delete.topic.enable", "boolean", "true"),
         ConfigKey("early.start.listeners", "list", None),
-        ConfigKey("errors.deadletterqueue.auto.create.topics.enable", "boolean", "false", "", "internal"),
-        ConfigKey("errors.deadletterqueue.topic.name.prefix", "string", "dlq.", "", "internal"),
+        ConfigKey("errors.deadletterqueue.auto.create.topics.enable", "boolean", "false", "", "cluster"),
+        ConfigKey("errors.deadletterqueue.topic.name.prefix", "string", "dlq.", "", "cluster"),
         ConfigKey("fetch.max.bytes", "int", "57671680", "1024.."),
         ConfigKey("fetch.purgatory.purge.interval.requests", "int", "1000"),
         ConfigKey("follower.fetch.last.tiered.offset.enable", "boolean", "false", "", "cluster"),

@@ -1,4 +1,4 @@
-"""The keys of one group (KIP-848, KIP-932, KIP-1071, KIP-1263), with the broker's keys that give their defaults.
+"""The keys of one group, with the broker's keys that give their defaults (KIP-848, 932, 1071, 1191, 1263).
 
 The model is Kafka's `GroupConfig`. What bounds them stands in `group_bounds`.
 """
@@ -18,10 +18,25 @@ from .offset_reset import OffsetReset, offset_reset
 BROKER_KEY: Final = "group.{}"
 """`consumer.session.timeout.ms` of a group has the default `group.consumer.session.timeout.ms` of the broker."""
 
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+DEAD_LETTER_COPIES: Final = "errors.deadletterqueue.copy.record.enable"
+
+GROUP_KEYS_OF_4_4: Final = frozenset((DEAD_LETTER_COPIES, DEAD_LETTER_TOPIC))
+"""Those that Kafka 4.3 does not have: described where they are set, and where metadata.version is one of 4.4's."""
+
 WITHOUT_BROKER_KEY: Final = frozenset(
-    ("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable")
+    (
+        DEAD_LETTER_COPIES,
+        DEAD_LETTER_TOPIC,
+        "share.auto.offset.reset",
+        "share.isolation.level",
+        "share.renew.acknowledge.enable",
+    )
 )
 """Keys of a group that have one default everywhere."""
+
+
+_INTERNAL_BEGINNING: Final = "__"
 
 
 @cache
@@ -30,6 +45,8 @@ def group_keys() -> dict[str, ConfigKey]:
         ConfigKey("consumer.session.timeout.ms", "int", "45000", "1..", "group"),
         ConfigKey("consumer.heartbeat.interval.ms", "int", "5000", "1..", "group"),
         ConfigKey("consumer.assignment.interval.ms", "int", "1000", "0..", "group"),
+        ConfigKey(DEAD_LETTER_COPIES, "boolean", "false", "", "group"),
+        ConfigKey(DEAD_LETTER_TOPIC, "string", "", "", "group"),
         ConfigKey("share.session.timeout.ms", "int", "45000", "1..", "group"),
         ConfigKey("share.heartbeat.interval.ms", "int", "5000", "1..", "group"),
         ConfigKey("share.record.lock.duration.ms", "int", "30000", "1000..", "group"),
@@ -65,6 +82,8 @@ def check_group_configs(configs: Mapping[str, str], broker_values: Mapping[str, 
     values = {name: keys[name].parse(text) for name, text in configs.items()}
     numbers = {name: value for name, value in values.items() if isinstance(value, int) and name in BOUND_OF}
     check_values_of_group(numbers, {name: int(text) for name, text in broker_values.items()})
+    if str(values.get(DEAD_LETTER_TOPIC, "")).startswith(_INTERNAL_BEGINNING):
+        raise ConfigurationError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '{_INTERNAL_BEGINNING}'")
 
 
 def broker_keys_of_groups() -> list[str]:

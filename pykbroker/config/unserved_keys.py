@@ -98,7 +98,6 @@ _WITHOUT_EFFECT = {
 }
 _FAMILIES_WITHOUT_EFFECT = (
     "controller.performance.",
-    "errors.deadletterqueue.",
     "kafka.metrics.",
     "log.local.",
     "log.remote.copy.lag.",

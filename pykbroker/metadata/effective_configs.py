@@ -22,11 +22,12 @@ from pykbroker.config import (
 )
 from pykbroker.config.broker_keys import DYNAMIC_ALONE, OF_KAFKA_4_4
 from pykbroker.config.client_metrics_keys import client_metrics_keys
-from pykbroker.config.group_keys import broker_key
-from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
+from pykbroker.config.group_keys import GROUP_KEYS_OF_4_4, broker_key
+from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS, TOPIC_KEYS_OF_4_4
 from pykbroker.protocol.config_source import ConfigSource
 
-from .image import BROKER_RESOURCE, MetadataImage
+from .features import KAFKA_4_4_SINCE, feature_level
+from .image import BROKER_RESOURCE, METADATA_VERSION, MetadataImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,11 @@ _ALIASES: dict[str, tuple[str, ...]] = {
 
 
 class BrokerLayers:
-    """The layers of one broker's configuration."""
+    """The layers of one broker's configuration. is_of_4_4: keys are described that Kafka 4.4 brought."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage, broker_id: int) -> None:
         self.config = config
+        self.is_of_4_4 = feature_level(image, METADATA_VERSION) >= KAFKA_4_4_SINCE
         self.dynamic = image.configs.get((BROKER_RESOURCE, str(broker_id)), {})
         self.dynamic_default = image.configs.get((BROKER_RESOURCE, ""), {})
         self.merged = {**self.dynamic_default, **self.dynamic}
@@ -69,7 +71,8 @@ class BrokerLayers:
     @cached_property
     def topic_defaults(self) -> list[EffectiveConfig]:
         """The same with its sources, by name."""
-        return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(topic_keys().items())]
+        keys = topic_keys() | TOPIC_KEYS_OF_4_4 if self.is_of_4_4 else topic_keys()
+        return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(keys.items())]
 
     def synonyms(self, name: str) -> tuple[Synonym, ...]:
         """All values of a broker's key, the one in force first.
@@ -122,13 +125,22 @@ def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
     Internal keys are shown where the topic has them, as they were given.
     """
     shown = [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
-    internal = [_internal(key, overrides[name]) for name, key in INTERNAL_TOPIC_KEYS.items() if name in overrides]
+    names = {each.key.name for each in layers.topic_defaults}
+    internal = [
+        _internal(key, overrides[name])
+        for name, key in INTERNAL_TOPIC_KEYS.items()
+        if name in overrides and name not in names
+    ]
     return sorted(shown + internal, key=lambda each: each.key.name) if internal else shown
 
 
 def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
     """All keys of a group, by name; `overrides` is the group's own configuration."""
-    defaults = [_group_default(layers, key) for _, key in sorted(group_keys().items())]
+    defaults = [
+        _group_default(layers, key)
+        for name, key in sorted(group_keys().items())
+        if layers.is_of_4_4 or name not in GROUP_KEYS_OF_4_4 or name in overrides
+    ]
     return [
         _overridden(each, overrides, ConfigSource.GROUP_CONFIG) if each.key.name in overrides else each
         for each in defaults
@@ -149,10 +161,11 @@ def client_metrics_configs(overrides: Mapping[str, str]) -> list[EffectiveConfig
 
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """All keys of a broker, by name, and those of the properties file that nobody knows. Internal keys are shown where
-    the file has them, and those of Kafka 4.4 where they are set.
+    the file has them, and those of Kafka 4.4 where they are set or the cluster is of 4.4.
     """
     hidden = {name for name in DYNAMIC_ALONE if name not in layers.merged}
-    hidden |= {name for name in OF_KAFKA_4_4 if name not in layers.merged and name not in layers.config.originals}
+    if not layers.is_of_4_4:
+        hidden |= {name for name in OF_KAFKA_4_4 if name not in layers.merged and name not in layers.config.originals}
     known = [
         _broker_config(layers, key)
         for name, key in sorted(node_keys().items())

@@ -39,6 +39,8 @@ CLIENTS: Final = {
     "group.share.max.record.lock.duration.ms": "The longest time of holding a record that a share group may ask for.",
     "group.share.max.session.timeout.ms": "The longest session that a share group may ask for.",
     "group.share.max.share.sessions": "How many sessions of share fetches the broker has at most.",
+    "errors.deadletterqueue.auto.create.topics.enable": "Whether topics for dead letters of share groups are created.",
+    "errors.deadletterqueue.topic.name.prefix": "How the names of such topics must begin; empty for any name.",
     "group.share.max.size": "How many members a share group has at most.",
     "group.share.min.assignment.interval.ms": "The shortest assignment interval that a share group may ask for.",
     "group.share.min.delivery.count.limit": "The smallest limit of deliveries that a share group may ask for.",
