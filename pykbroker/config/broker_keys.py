@@ -21,6 +21,12 @@ DYNAMIC_ALONE = (
 OF_KAFKA_4_4 = (
     "errors.deadletterqueue.auto.create.topics.enable",
     "errors.deadletterqueue.topic.name.prefix",
+    "group.consumer.assignor.offload.enable",
+    "group.share.assignor.offload.enable",
+    "group.streams.assignor.offload.enable",
+    "group.streams.assignors",
+    "group.streams.rack.aware.assignment.tags",
+    "group.streams.topology.description.plugin.class",
     "log.remote.copy.lag.bytes",
     "log.remote.copy.lag.ms",
     "max.decompressed.message.bytes",
@@ -28,6 +34,13 @@ OF_KAFKA_4_4 = (
     "sasl.oauthbearer.allow.unverified.issuer",
 )
 """Keys that Kafka 4.3 does not have: they are shown where they are set, and where metadata.version is one of 4.4's."""
+
+INTERNAL_AT_RUN_TIME = (
+    "group.consumer.assignor.offload.enable",
+    "group.share.assignor.offload.enable",
+    "group.streams.assignor.offload.enable",
+)
+"""Keys that Kafka does not document, and that change at run time nevertheless: shown where they are set."""
 
 OF_A_LISTENER_OF_ALL_BROKERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 """Behind `listener.name.NAME.` they may be set for all brokers together, other keys of a listener for one broker."""
@@ -94,6 +107,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("follower.fetch.last.tiered.offset.enable", "boolean", "false", "", "cluster"),
         ConfigKey("follower.replication.throttled.rate", "long", None, "0..", "cluster"),
         ConfigKey("group.consumer.assignment.interval.ms", "int", "1000", "0..", "cluster"),
+        ConfigKey("group.consumer.assignor.offload.enable", "boolean", "true", "", "cluster"),
         ConfigKey("group.consumer.assignors", "list", "uniform,range"),
         ConfigKey("group.consumer.heartbeat.interval.ms", "int", "5000", "1.."),
         ConfigKey("group.consumer.max.assignment.interval.ms", "int", "15000", "0.."),
@@ -123,6 +137,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("group.max.size", "int", "2147483647", "1.."),
         ConfigKey("group.min.session.timeout.ms", "int", "6000"),
         ConfigKey("group.share.assignment.interval.ms", "int", "1000", "0..", "cluster"),
+        ConfigKey("group.share.assignor.offload.enable", "boolean", "true", "", "cluster"),
         ConfigKey("group.share.assignors", "list", "simple"),
         ConfigKey("group.share.delivery.count.limit", "int", "5", "2..10"),
         ConfigKey("group.share.heartbeat.interval.ms", "int", "5000", "1.."),
@@ -151,7 +166,10 @@ def broker_keys() -> dict[str, ConfigKey]:
         ),
         ConfigKey("group.share.record.lock.duration.ms", "int", "30000", "1000..3600000"),
         ConfigKey("group.share.session.timeout.ms", "int", "45000", "1.."),
+        ConfigKey("group.streams.acceptable.recovery.lag", "long", "10000", "0..", "internal"),
         ConfigKey("group.streams.assignment.interval.ms", "int", "1000", "0..", "cluster"),
+        ConfigKey("group.streams.assignor.offload.enable", "boolean", "true", "", "cluster"),
+        ConfigKey("group.streams.assignors", "list", "sticky"),
         ConfigKey("group.streams.heartbeat.interval.ms", "int", "5000", "1.."),
         ConfigKey("group.streams.initial.rebalance.delay.ms", "int", "3000", "0.."),
         ConfigKey("group.streams.max.assignment.interval.ms", "int", "15000", "0.."),
@@ -159,11 +177,17 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("group.streams.max.session.timeout.ms", "int", "60000", "1.."),
         ConfigKey("group.streams.max.size", "int", "2147483647", "1.."),
         ConfigKey("group.streams.max.standby.replicas", "int", "2", "0.."),
+        ConfigKey("group.streams.max.warmup.replicas", "int", "20", "0..", "internal"),
         ConfigKey("group.streams.min.assignment.interval.ms", "int", "0", "0.."),
         ConfigKey("group.streams.min.heartbeat.interval.ms", "int", "5000", "1.."),
         ConfigKey("group.streams.min.session.timeout.ms", "int", "45000", "1.."),
+        ConfigKey("group.streams.min.task.offset.interval.ms", "int", "15000", "1..", "internal"),
         ConfigKey("group.streams.num.standby.replicas", "int", "0", "0.."),
+        ConfigKey("group.streams.num.warmup.replicas", "int", "2", "0..", "internal"),
+        ConfigKey("group.streams.rack.aware.assignment.tags", "list", ""),
         ConfigKey("group.streams.session.timeout.ms", "int", "45000", "1.."),
+        ConfigKey("group.streams.task.offset.interval.ms", "int", "60000", "1..", "internal"),
+        ConfigKey("group.streams.topology.description.plugin.class", "class", None),
         ConfigKey("initial.broker.registration.timeout.ms", "int", "60000"),
         ConfigKey("inter.broker.listener.name", "string", None),
         ConfigKey("internal.metadata.delete.delay.millis", "long", "60000", "", "internal"),
@@ -210,8 +234,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("log.message.timestamp.before.max.ms", "long", "9223372036854775807", "0..", "cluster"),
         ConfigKey("log.message.timestamp.type", "string", "CreateTime", "CreateTime|LogAppendTime", "cluster"),
         ConfigKey("log.preallocate", "boolean", "false", "", "cluster"),
-        ConfigKey("log.remote.copy.lag.bytes", "long", "-1", "-1..", "internal"),
-        ConfigKey("log.remote.copy.lag.ms", "long", "0", "-1..", "internal"),
+        ConfigKey("log.remote.copy.lag.bytes", "long", "-1", "-1..", "cluster"),
+        ConfigKey("log.remote.copy.lag.ms", "long", "0", "-1..", "cluster"),
         ConfigKey("log.retention.bytes", "long", "-1", "", "cluster"),
         ConfigKey("log.retention.check.interval.ms", "long", "300000", "1.."),
         ConfigKey("log.retention.hours", "int", "168"),
@@ -344,8 +368,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("sasl.login.retry.backoff.ms", "long", "100"),
         ConfigKey("sasl.mechanism.controller.protocol", "string", "GSSAPI"),
         ConfigKey("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "broker"),
-        ConfigKey("sasl.oauthbearer.allow.unverified.audience", "boolean", "false", "", "internal"),
-        ConfigKey("sasl.oauthbearer.allow.unverified.issuer", "boolean", "false", "", "internal"),
+        ConfigKey("sasl.oauthbearer.allow.unverified.audience", "boolean", "false"),
+        ConfigKey("sasl.oauthbearer.allow.unverified.issuer", "boolean", "false"),
         ConfigKey("sasl.oauthbearer.assertion.algorithm", "string", "RS256", "~ES256|RS256"),
         ConfigKey("sasl.oauthbearer.assertion.claim.aud", "string", None),
         ConfigKey("sasl.oauthbearer.assertion.claim.exp.seconds", "int", "300", "0..86400"),
