@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -67,20 +67,18 @@ from .common.requests import (
     StreamsHeartbeatAnswer,
 )
 from .common.topics import NO_TOPICS, MetadataHash, TopicsView
-from .consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 from .consumer.consumer_group import ConsumerGroup
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.heartbeats import refused_heartbeat
 from .consumer.regular_expressions import TopicRegexes
 from .deletions import GroupDeletions
 from .listing import list_groups
+from .modern.assignment_tasks import AssignmentOffload, ComputedAssignment
 from .offsets.forgotten_topics import DeletedTopics
 from .offsets.offsets import Offsets
 
 if TYPE_CHECKING:
-    from .share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
     from .share.share_groups import ShareGroups
-    from .streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
     from .streams.streams_groups import StreamsGroups
 
 MOST_TIMEOUTS = 100
@@ -109,15 +107,6 @@ AnsweredAtOnce: TypeAlias = (
     | EndShareStateDeletion
 )
 GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
-
-
-class AssignmentOffload(Protocol):
-    """A worker that computes large assignments of groups of all types beside the event loop."""
-
-    @property
-    def has_room(self) -> bool: ...
-
-    def begin(self, task: AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask) -> None: ...
 
 
 class GroupShard:
@@ -367,20 +356,18 @@ class GroupShard:
         return self._finish(step)
 
     def put_assignment(
-        self,
-        computed: ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment,
-        now_ms: int,
-        timestamp_ms: int,
+        self, computed: ComputedAssignment[Any, Any], now_ms: int, timestamp_ms: int
     ) -> Result[CoordinatorRecord]:
         """Take a target assignment that was computed beside the event loop."""
         step = Step(now_ms, timestamp_ms)
         self._kept.keep(computed.task.group_id)
-        if isinstance(computed, ComputedAssignment):
-            self.consumer.put_assignment(computed, step)
-        elif self._streams is not None and self._streams.is_assignment(computed):
-            self._streams.put_assignment(computed, step)
-        else:
-            self.share.put_assignment(cast("ComputedShareAssignment", computed), step)
+        match computed.task.type:
+            case GroupType.SHARE:
+                self.share.put_assignment(computed, step)
+            case GroupType.STREAMS:
+                self.streams.put_assignment(computed, step)
+            case _:
+                self.consumer.put_assignment(computed, step)
         return self._finish(step)
 
     # Timers

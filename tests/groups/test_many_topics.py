@@ -10,7 +10,7 @@ from pykbroker.groups.common import topics
 from pykbroker.groups.common.requests import MOST_NAMES
 from pykbroker.groups.common.topics import FEW_TOPICS, FixedTopics, MetadataHash, topic_hash
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer.consumer_group_member import sorted_names
+from pykbroker.groups.modern.modern_member import sorted_names
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
+MOST_NOTED_AT_ONCE = 200
+"""How many topics a shard is told by name that they have changed: there are many shards."""
 MOST_NOTED = 10_000
 """How many names of topics are kept. Where more have changed, every group looks again."""
 
@@ -31,6 +33,11 @@ class TopicChanges:
         self._newest_by_name: dict[str, int] = {}
 
     def note(self, names: Collection[str]) -> None:
+        """Note that the topics were created, have more partitions, or were deleted. Where there are very many, every
+        topic counts as changed."""
+        if len(names) > MOST_NOTED_AT_ONCE:
+            self.note_all()
+            return
         self._newest += 1
         self._newest_by_name.update(dict.fromkeys(names, self._newest))
         if len(self._newest_by_name) > MOST_NOTED:

@@ -1,54 +1,53 @@
-"""A target assignment that is computed beside the event loop: all that the assignor is told, as values (KIP-1263).
-
-A task is made of a group as it is in one epoch, and may run in a thread. The group goes on meanwhile: members join,
-leave, and come back under other ids. The assignment is still good for the members that are there afterwards; a member
-that has come since waits for the next assignment, which the group's later epoch asks for.
-"""
+"""A target assignment of a consumer group, as a task that may run in a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ..assignors import ASSIGNORS, MemberSubscription
 from ..assignors.model import Assignment, TopicDescriber
-from ..common.records import EncodedRecord
-from .consumer_group import NO_ASSIGNMENT, ConsumerGroup, Incarnation
+from ..common.group import GroupType
+from ..common.records import CoordinatorRecord
+from ..modern import assignment_tasks as modern
+from .consumer_group import NO_ASSIGNMENT, ConsumerGroup
 from .consumer_group_member import ConsumerGroupMember
-from .consumer_records import target_record
+from .consumer_records import RECORDS
 from .resolved_regular_expression import ResolvedRegularExpression, subscription
 
 _WEIGHT_OF_DIFFERENCES = 5
 """How much more a partition costs where members' subscriptions differ than where they are equal."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AssignmentTask:
-    """A group and its topics as they were when the task was made; no later change reaches them.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class AssignmentTask(modern.AssignmentTask[ConsumerGroupMember, Assignment]):
+    """A group and its topics as they were when the task was made.
 
-    incarnation: of the group; another group of the same id has another one. before: by member, the last target
-    assignment. topic_ids: by name, of the topics that a member is subscribed to.
+    topic_ids: by name, of the topics that a member is subscribed to.
     """
 
-    group_id: str
-    incarnation: Incarnation
-    group_epoch: int
-    assignor: str
-    members: Mapping[str, ConsumerGroupMember]
-    before: dict[str, Assignment]
+    type: ClassVar[GroupType] = GroupType.CONSUMER
+
+    assignor_name: str
     resolved_regexes: Mapping[str, ResolvedRegularExpression]
     topic_ids: Mapping[str, bytes]
     topics: TopicDescriber
     is_homogeneous: bool
 
+    @property
+    def assignor(self) -> str:
+        return self.assignor_name
+
     def run(self) -> ComputedAssignment:
-        assigned = ASSIGNORS[self.assignor].assign(self._subscriptions(), self.topics, self.is_homogeneous)
-        targets: dict[str, Assignment] = {}
-        for member_id in self.members:
-            target, before = assigned.get(member_id, {}), self.before.get(member_id)
-            targets[member_id] = before if before is not None and before == target else target
-        return ComputedAssignment(self, targets, self._static_members())
+        assigned = ASSIGNORS[self.assignor_name].assign(self._subscriptions(), self.topics, self.is_homogeneous)
+        targets: dict[str, Assignment] = {member_id: assigned.get(member_id, {}) for member_id in self.members}
+        self.keep_equal(targets)
+        static = {member.instance_id: member_id for member_id, member in self.members.items() if member.instance_id}
+        return ComputedAssignment(self, targets, static_members=static)
+
+    def target_record(self, member_id: str, target: Assignment) -> CoordinatorRecord:
+        return RECORDS.target(self.group_id, member_id, target)
 
     def _subscriptions(self) -> dict[str, MemberSubscription]:
         """The subscriptions by member. Members with equal subscriptions, as most of a group have, share the set of
@@ -70,43 +69,12 @@ class AssignmentTask:
             )
         return subscriptions
 
-    def run_in_thread(self, in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]) -> ComputedAssignment:
-        """Compute the assignment, and encode the records of the members whose target has changed."""
-        computed = self.run()
-        changed = [member_id for member_id, each in computed.targets.items() if each is not self.before.get(member_id)]
-        records = [
-            EncodedRecord(target_record(self.group_id, member_id, computed.targets[member_id]).encode())
-            for member_id in changed
-        ]
-        return replace(computed, written=changed, batches=in_batches(records))
-
-    def let_go(self) -> None:
-        """Free the former target assignment one value after another. To be called in a thread: there are very many."""
-        while self.before:
-            self.before.popitem()
-
-    def failed(self) -> ComputedAssignment:
-        """Return the result of a failed task: the group asks again."""
-        return ComputedAssignment(self, {}, {}, has_failed=True)
-
-    def _static_members(self) -> dict[str, str]:
-        return {member.instance_id: member_id for member_id, member in self.members.items() if member.instance_id}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ComputedAssignment:
-    """The result of a task.
+class ComputedAssignment(modern.ComputedAssignment[ConsumerGroupMember, Assignment]):
+    """The result of a task. static_members: by instance id, the member that the group had."""
 
-    targets: of every member that the group had. written: the members whose target has changed and whose records are in
-    `batches`, which are encoded already.
-    """
-
-    task: AssignmentTask
-    targets: Mapping[str, Assignment]
-    static_members: Mapping[str, str]
-    has_failed: bool = False
-    written: Sequence[str] = ()
-    batches: Sequence[bytes] = ()
+    static_members: Mapping[str, str] = field(default_factory=dict)
 
     def target_of(self, member: ConsumerGroupMember) -> Assignment | None:
         """The target of the member; None where it came later. A static member that came back has its former self's
@@ -115,17 +83,6 @@ class ComputedAssignment:
         if former not in self.targets and member.instance_id is not None:
             former = self.static_members.get(member.instance_id, former)
         return self.targets.get(former)
-
-
-class AssignmentOffload(Protocol):
-    """A worker that computes large assignments beside the event loop, and has them put into their groups afterwards."""
-
-    @property
-    def has_room(self) -> bool:
-        """Tell whether another task may begin; where none may, a later heartbeat asks again."""
-        ...
-
-    def begin(self, task: AssignmentTask) -> None: ...
 
 
 def size_of(group: ConsumerGroup, topics: TopicDescriber, topic_ids: frozenset[bytes]) -> int:

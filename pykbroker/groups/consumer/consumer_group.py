@@ -26,33 +26,22 @@ assignment (`target_assignment`), moves a member towards it (`reconciliation`) o
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import ClassVar, Final
-
-from pykbroker.protocol.errors import ErrorCode
+from typing import ClassVar, Final, Self
 
 from ..assignors.model import Assignment
 from ..common.group import Group, GroupType
 from ..common.records import CoordinatorRecord
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE
+from ..modern.committing_group import CommittingGroup
+from ..modern.modern_group import NO_EPOCH, find_group
 from .consumer_group_member import ConsumerGroupMember
-from .consumer_records import (
-    group_tombstone,
-    member_tombstones,
-    partition_metadata_tombstone,
-    regex_record,
-    target_epoch_tombstone,
-)
+from .consumer_records import RECORDS, partition_metadata_tombstone, regex_record
 from .resolved_regular_expression import ResolvedRegularExpression, subscription
 
 NO_ASSIGNMENT: Final[Assignment] = {}
-NO_EPOCH: Final = -1
-FIRST_EPOCH: Final = 1
-"""The epoch of a group without members; 0 is the epoch that a joining member sends."""
-FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH: Final = 9
 
 
 class ConsumerGroupState(Enum):
@@ -67,48 +56,27 @@ class ConsumerGroupState(Enum):
     DEAD = "Dead"
 
 
-class Incarnation:
-    """The incarnation tells a group from earlier and later groups of the same id.
-
-    A copy of a group has the same incarnation.
-    """
-
-
-class ConsumerGroup:
+class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
     """A consumer group, with what is derived from its members.
 
-    members: values; a change puts another value in a member's place.
-
     subscribed_topic_names: how many members name a topic. subscribed_regexes: how many use an expression.
-    seen_topic_change: the number of the newest topic change that the group has looked at (`common.topic_changes`).
     """
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.incarnation = Incarnation()
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, ConsumerGroupMember] = {}
+        super().__init__(group_id)
         self.static_members: dict[str, str] = {}
-        self.target_assignment: dict[str, Assignment] = {}
         self.resolved_regexes: dict[str, ResolvedRegularExpression] = {}
         self.subscribed_topic_names: Counter[str] = Counter()
         self.subscribed_regexes: Counter[str] = Counter()
         self.has_partition_metadata_record = False
         """Whether the log has a record from before KIP-1101, which needs a tombstone."""
-        self.seen_topic_change = 0
         self._owners: dict[bytes, dict[int, str]] = {}
 
-    def copy(self) -> ConsumerGroup:
-        """A group that no later change reaches. Members and assignments are values."""
-        other = copy.copy(self)
-        other.members = dict(self.members)
+    def copy(self) -> Self:
+        other = super().copy()
         other.static_members = dict(self.static_members)
-        other.target_assignment = dict(self.target_assignment)
         other.resolved_regexes = dict(self.resolved_regexes)
         other.subscribed_topic_names = Counter(self.subscribed_topic_names)
         other.subscribed_regexes = Counter(self.subscribed_regexes)
@@ -125,18 +93,7 @@ class ConsumerGroup:
             return ConsumerGroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
             return ConsumerGroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return ConsumerGroupState.STABLE
-        return ConsumerGroupState.RECONCILING
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
-    def has_pending_members(self) -> bool:
-        """A consumer brings its own member id, or is given one as it joins."""
-        return False
+        return ConsumerGroupState.STABLE if self.is_reconciled else ConsumerGroupState.RECONCILING
 
     @property
     def preferred_assignor(self) -> str | None:
@@ -197,57 +154,8 @@ class ConsumerGroup:
             not by_name and len(self.subscribed_regexes) == 1 and len(self.members) == self.subscribed_regexes.total()
         )
 
-    # Offsets
-
-    def validate_offset_commit(
-        self, member_id: str, instance_id: str | None, member_epoch: int, version: int
-    ) -> ErrorCode:
-        if member_epoch < 0 and self.is_empty:
-            return ErrorCode.NONE
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if not member.uses_classic_protocol and version < FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
-            return ErrorCode.UNSUPPORTED_VERSION
-        return _stale_epoch(member) if member_epoch > member.member_epoch else ErrorCode.NONE
-
-    def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
-        """Producers from before KIP-447 do not say for whom they commit."""
-        if member_epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
-            return ErrorCode.NONE
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return _stale_epoch(member) if member_epoch > member.member_epoch else ErrorCode.NONE
-
-    def validate_committed_partitions(
-        self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
-    ) -> ErrorCode:
-        """A member whose epoch has moved on may still commit for what it kept: the epoch counts in which a partition
-        was assigned to it (KIP-1251)."""
-        member = self.members.get(member_id)
-        if member is None or member_epoch == member.member_epoch:
-            return ErrorCode.NONE
-        for topic_id, partition in partitions:
-            assigned_in = member.assignment_epoch_of(topic_id, partition)
-            if assigned_in is None or member_epoch < assigned_in:
-                return _stale_epoch(member)
-        return ErrorCode.NONE
-
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Check an OffsetFetch; a request that does not claim to be a member's may read."""
-        if member_id is None and member_epoch < 0:
-            return ErrorCode.NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member_epoch == member.member_epoch else _stale_epoch(member)
-
-    def validate_offset_delete(self) -> ErrorCode:
-        return ErrorCode.NONE
-
-    def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
-        return commit_timestamp_ms
+    def assignment_epoch_of(self, member: ConsumerGroupMember, topic_id: bytes, partition: int) -> int | None:
+        return member.assignment_epoch_of(topic_id, partition)
 
     # Changes
 
@@ -302,20 +210,11 @@ class ConsumerGroup:
     # Records
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
-        by_member = [list(member_tombstones(self.group_id, member_id)) for member_id in self.members]
-        assignments, targets, members = zip(*by_member, strict=True) if by_member else ((), (), ())
-        yield from assignments
-        yield from targets
-        yield target_epoch_tombstone(self.group_id)
-        yield from members
+        yield from RECORDS.tombstones_of_members(self.group_id, self.members)
         for expression in self.resolved_regexes:
             yield regex_record(self.group_id, expression, None)
         yield partition_metadata_tombstone(self.group_id)
-        yield group_tombstone(self.group_id)
-
-
-def _stale_epoch(member: ConsumerGroupMember) -> ErrorCode:
-    return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
+        yield RECORDS.group_tombstone(self.group_id)
 
 
 def _decrement(counts: Counter[str], key: str) -> None:
@@ -325,5 +224,4 @@ def _decrement(counts: Counter[str], key: str) -> None:
 
 
 def find_consumer(groups: Mapping[str, Group], group_id: str) -> ConsumerGroup | None:
-    group = groups.get(group_id)
-    return group if isinstance(group, ConsumerGroup) else None
+    return find_group(groups, group_id, ConsumerGroup)

@@ -26,12 +26,10 @@ member that speaks the classic protocol has `classic` set, and moves by JoinGrou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from itertools import islice
-from operator import lt
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from pykbroker.protocol.messages.consumer_group_records import (
     ClassicMemberMetadata,
@@ -40,10 +38,8 @@ from pykbroker.protocol.messages.consumer_group_records import (
     TopicPartitions,
 )
 
-JOINING_EPOCH: Final = 0
-LEAVING_EPOCH: Final = -1
-STATIC_LEAVING_EPOCH: Final = -2
-"""The epoch of a static member that will come back: it is kept until its session is over."""
+from ..modern.committing_group import CommittingMember
+from ..modern.modern_member import LEAVING_EPOCH, sorted_names, with_epochs
 
 OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """Topic id to partitions, each with the epoch in which it was assigned."""
@@ -66,22 +62,14 @@ STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNKNOWN = MemberState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMember:
+class ConsumerGroupMember(CommittingMember):
     """A member of a consumer group, as a value.
 
     subscribed_topic_names: sorted, without repetitions. classic: set where the member speaks the classic
     protocol.
     """
 
-    member_id: str
-    member_epoch: int = 0
-    previous_member_epoch: int = -1
     state: MemberState = STABLE
-    instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout_ms: int = -1
     subscribed_topic_names: tuple[str, ...] = ()
     subscribed_topic_regex: str = ""
     server_assignor: str | None = None
@@ -163,7 +151,6 @@ class ConsumerGroupMember:
         )
 
     def without_assignment(self) -> ConsumerGroupMember:
-        """The member after a tombstone of its assignment: it gave up everything by leaving."""
         return replace(
             self,
             member_epoch=LEAVING_EPOCH,
@@ -172,13 +159,6 @@ class ConsumerGroupMember:
             assigned={},
             pending_revocation={},
         )
-
-
-def sorted_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names in the order of the alphabet, without repetitions."""
-    if all(map(lt, names, islice(names, 1, None))):
-        return tuple(names)
-    return tuple(sorted(set(names)))
 
 
 def _state(value: int) -> MemberState:
@@ -193,12 +173,8 @@ def _written(owned: OwnedPartitions) -> list[TopicPartitions]:
 
 
 def _read(written: list[TopicPartitions], member_epoch: int) -> dict[bytes, dict[int, int]]:
-    """Partitions with their assignment epochs. Records from before KIP-1251 have none; the member's own epoch, which is
-    not below them, stands for them."""
     owned: dict[bytes, dict[int, int]] = {}
     for topic in written:
-        epochs = topic.assignment_epochs
-        if epochs is None or len(epochs) != len(topic.partitions):
-            epochs = [member_epoch] * len(topic.partitions)
-        owned.setdefault(bytes(topic.topic_id), {}).update(zip(topic.partitions, epochs, strict=True))
+        epochs = with_epochs(topic.partitions, topic.assignment_epochs, member_epoch)
+        owned.setdefault(bytes(topic.topic_id), {}).update(epochs)
     return owned

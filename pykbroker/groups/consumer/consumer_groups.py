@@ -25,9 +25,9 @@ from ..common.deadlines import (
     Timeout,
 )
 from ..common.group import Group
-from ..common.topic_changes import TopicChanges
+from ..common.topic_changes import MOST_NOTED_AT_ONCE, TopicChanges
 from ..common.topics import MetadataHash, TopicsView
-from .assignment_tasks import AssignmentOffload, ComputedAssignment
+from ..modern.assignment_tasks import AssignmentOffload
 from .classic_protocol_members import ClassicProtocolMembers
 from .consumer_group import ConsumerGroup, find_consumer
 from .consumer_group_member import UNREVOKED_PARTITIONS
@@ -38,10 +38,7 @@ from .member_progress import MemberProgress
 from .membership import ConsumerMembership
 from .migration import Migration
 from .regular_expressions import RegularExpressions, TopicRegexes
-from .target_assignment import TargetAssignments
-
-MOST_CHANGED_TOPICS = 200
-"""How many topics a shard is told by name that they have changed: there are many shards."""
+from .target_assignment import ConsumerTargetAssignments
 
 
 class ConsumerGroups:
@@ -69,7 +66,7 @@ class ConsumerGroups:
         self._metadata_hash = metadata_hash
         self._topic_changes = TopicChanges()
         self._records = records = ConsumerReplay(groups)
-        self._targets = TargetAssignments(config, records, topics, assignments)
+        self._targets = ConsumerTargetAssignments(config, records, topics, assignments)
         self._regexes = RegularExpressions(config.consumer_regex_refresh_interval_ms, topics, records, regexes)
         migration = Migration(config, groups, records, deadlines, rebalance, topics, metadata_hash)
         self._membership = membership = ConsumerMembership(records, deadlines, metadata_hash, migration)
@@ -86,6 +83,7 @@ class ConsumerGroups:
         self.classic_members = ClassicProtocolMembers(config, membership, progress, migration, topics, rng)
         self.heartbeat = ConsumerHeartbeats(config, groups, membership, progress, migration, config_of, rng).heartbeat
         self.replay = records.replay
+        self.put_assignment = self._targets.put_awaited
 
     def find_with_members(self, group_id: str) -> ConsumerGroup | None:
         """The consumer group of that id, if it has members. Classic requests may be those of its members."""
@@ -100,19 +98,14 @@ class ConsumerGroups:
     def on_topics_changed(self, names: Collection[str]) -> None:
         """Topics were created, have more partitions, or were deleted: groups look at them again in their next
         heartbeats. Where there are very many, every topic counts as changed."""
-        if len(names) > MOST_CHANGED_TOPICS:
+        self._topic_changes.note(names)
+        if len(names) > MOST_NOTED_AT_ONCE:
             self._metadata_hash.forget_all()
             self._regexes.on_all_topics_changed()
-            self._topic_changes.note_all()
             return
         for name in names:
             self._metadata_hash.forget(name)
         self._regexes.on_topics_changed(names)
-        self._topic_changes.note(names)
-
-    def put_assignment(self, computed: ComputedAssignment, step: Step) -> None:
-        """Take a target assignment that was computed beside the event loop; members hear of it one by one."""
-        self._targets.put_awaited(find_consumer(self._groups, computed.task.group_id), computed, step)
 
     # Timers
 

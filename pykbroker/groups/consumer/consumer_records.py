@@ -5,7 +5,7 @@ What a record does to the groups of a shard is in `consumer_replay`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Final
 
 from pykbroker.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -24,6 +24,7 @@ from pykbroker.protocol.messages.consumer_group_records import (
 
 from ..assignors.model import Assignment
 from ..common.records import CoordinatorRecord
+from ..modern.modern_records import ModernRecords
 from .consumer_group_member import ConsumerGroupMember
 from .resolved_regular_expression import ResolvedRegularExpression
 
@@ -32,46 +33,6 @@ def group_epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Coordin
     return CoordinatorRecord(
         ConsumerGroupMetadataKey(group_id=group_id),
         ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
-    )
-
-
-def group_tombstone(group_id: str) -> CoordinatorRecord:
-    return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), None)
-
-
-def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """The record of the subscription and the other metadata of a member."""
-    key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, member.metadata_value())
-
-
-def assignment_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """The record of the current assignment of a member."""
-    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    return CoordinatorRecord(key, member.assignment_value())
-
-
-def target_record(group_id: str, member_id: str, target: Assignment) -> CoordinatorRecord:
-    """The record of the target assignment of a member."""
-    partitions = [TopicPartition(topic_id=topic_id, partitions=sorted(each)) for topic_id, each in target.items()]
-    return CoordinatorRecord(
-        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
-        ConsumerGroupTargetAssignmentMemberValue(topic_partitions=partitions),
-    )
-
-
-def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    return CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
-
-
-def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
-
-
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    return CoordinatorRecord(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
-        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
     )
 
 
@@ -88,8 +49,26 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
-def member_tombstones(group_id: str, member_id: str) -> Iterator[CoordinatorRecord]:
-    """The records that delete a member, in an order that counts: its assignment has to go first."""
-    yield CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-    yield target_tombstone(group_id, member_id)
-    yield CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+def _target_value(target: Assignment) -> ConsumerGroupTargetAssignmentMemberValue:
+    partitions = [TopicPartition(topic_id=topic_id, partitions=sorted(each)) for topic_id, each in target.items()]
+    return ConsumerGroupTargetAssignmentMemberValue(topic_partitions=partitions)
+
+
+RECORDS: Final[ModernRecords[ConsumerGroupMember, Assignment]] = ModernRecords(
+    group_key=ConsumerGroupMetadataKey,
+    member_key=ConsumerGroupMemberMetadataKey,
+    assignment_key=ConsumerGroupCurrentMemberAssignmentKey,
+    target_key=ConsumerGroupTargetAssignmentMemberKey,
+    target_epoch_key=ConsumerGroupTargetAssignmentMetadataKey,
+    target_epoch_value=ConsumerGroupTargetAssignmentMetadataValue,
+    target_value=_target_value,
+)
+"""The records that groups of all new protocols have."""
+
+assignment_record = RECORDS.assignment
+group_tombstone = RECORDS.group_tombstone
+member_record = RECORDS.member
+member_tombstones = RECORDS.member_tombstones
+target_epoch_record = RECORDS.target_epoch
+target_record = RECORDS.target
+target_tombstone = RECORDS.target_tombstone

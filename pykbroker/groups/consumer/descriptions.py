@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from pykbroker.java_hash import place_in_a_table
-from pykbroker.long_work import PORTION, LongWork, ordered, portions
-from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeResponseAssignment,
     ConsumerGroupDescribeResponseTopicPartitions,
@@ -16,8 +13,9 @@ from pykbroker.protocol.messages.consumer_groups import (
 )
 
 from ..assignors.model import Assignment
-from ..common.group import Group
+from ..common.group import Group, GroupType
 from ..common.topics import TopicsView
+from ..modern.descriptions import GroupAsOfNow, described_fields, missing_fields
 from .consumer_group import NO_ASSIGNMENT, ConsumerGroup
 from .consumer_group_member import ConsumerGroupMember
 
@@ -26,27 +24,14 @@ CONSUMER_MEMBER_TYPE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerGroupAsOfNow:
-    """A group at one time, however many turns it takes to describe its members. group: without members."""
+class ConsumerGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, ConsumerGroupMember]):
+    """A consumer group at one time."""
 
-    group: DescribedGroup
-    _members: Mapping[str, ConsumerGroupMember]
     _targets: Mapping[str, Assignment]
     _topics: TopicsView
 
-    def member_ids(self) -> LongWork[Iterator[str]]:
-        """The member ids in the order in which Kafka lists them."""
-        places: list[tuple[int, str]] = []
-        for portion in portions(self._members, PORTION // 4):
-            places += [(place_in_a_table(member_id), member_id) for member_id in portion]
-            yield len(portion) * 3
-        return (member_id for _, member_id in (yield from ordered(places)))
-
-    def steps_of(self, member_id: str) -> int:
-        """Return how many steps of long work it takes to describe the member and to encode the description."""
-        member = self._members[member_id]
-        each = [*member.assigned.values(), *member.pending_revocation.values(), *self._target_of(member).values()]
-        return 5 + 2 * len(each) + sum(map(len, each)) // 8
+    def _partitions_of(self, member: ConsumerGroupMember) -> list[Collection[int]]:
+        return [*member.assigned.values(), *member.pending_revocation.values(), *self._target_of(member).values()]
 
     def describe_member(self, member_id: str) -> Member:
         member = self._members[member_id]
@@ -93,14 +78,6 @@ def group_as_of_now(
     assignor_of: the name of the assignor that the group uses.
     """
     if isinstance(group, ConsumerGroup):
-        described = DescribedGroup(
-            group_id=group_id,
-            group_state=group.state.value,
-            group_epoch=group.group_epoch,
-            assignment_epoch=group.assignment_epoch,
-            assignor_name=assignor_of(group),
-        )
+        described = DescribedGroup(**described_fields(group), assignor_name=assignor_of(group))
         return ConsumerGroupAsOfNow(described, group.members.copy(), group.target_assignment.copy(), topics)
-    words = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
-    refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=words)
-    return ConsumerGroupAsOfNow(refused, {}, {}, topics)
+    return ConsumerGroupAsOfNow(DescribedGroup(**missing_fields(group, group_id, GroupType.CONSUMER)), {}, {}, topics)

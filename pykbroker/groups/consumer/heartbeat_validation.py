@@ -10,12 +10,14 @@ from collections.abc import Collection
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
+from ..common.group import GroupType
 from ..common.requests import MOST_NAMES
-from .consumer_group_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerGroupMember
+from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_epoch_of_member
+from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
+from .consumer_group_member import ConsumerGroupMember
 from .reconciliation import ReportedPartitions
 
 FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
-NO_REBALANCE_TIMEOUT = -1
 
 
 def validate_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
@@ -61,22 +63,9 @@ def _what_misses(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def validate_epoch(member: ConsumerGroupMember, epoch: int, owned: ReportedPartitions | None) -> None:
-    """The answer that brought the newest epoch may have been lost: the member may send the one before, as long as it
-    reports no partition that it was not given. Raises ApiError."""
-    if epoch == JOINING_EPOCH or epoch == member.member_epoch:
-        return
-    if epoch > member.member_epoch:
-        raise _fenced("greater", epoch, member)
-    if epoch != member.previous_member_epoch or not _is_subset(owned, member):
-        raise _fenced("smaller", epoch, member)
-
-
-def _fenced(which: str, epoch: int, member: ConsumerGroupMember) -> ApiError:
-    return ApiError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    """Raises ApiError for an epoch that is neither the member's nor, as long as it reports no partition that it was not
+    given, the one before."""
+    check_epoch_of_member(GroupType.CONSUMER, member, epoch, lambda: _is_subset(owned, member))
 
 
 def _is_subset(owned: ReportedPartitions | None, member: ConsumerGroupMember) -> bool:

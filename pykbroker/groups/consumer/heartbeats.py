@@ -23,11 +23,13 @@ from pykbroker.state_machine import CoordinatorContext
 from ..classic.classic_group import ClassicGroup
 from ..common.config import ConsumerGroupConfig, GroupConfig
 from ..common.context import Step
-from ..common.group import Group
+from ..common.group import Group, GroupType
+from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_record_size, check_room, not_found
+from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, sorted_names
 from .consumer_group import ConsumerGroup, find_consumer
-from .consumer_group_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerGroupMember, sorted_names
+from .consumer_group_member import ConsumerGroupMember
 from .consumer_records import member_record
-from .heartbeat_validation import NO_REBALANCE_TIMEOUT, validate_epoch, validate_request
+from .heartbeat_validation import validate_epoch, validate_request
 from .member_progress import MemberProgress
 from .membership import ConsumerMembership, new_member_id
 from .migration import Migration
@@ -76,7 +78,7 @@ class ConsumerHeartbeats:
         """Remove the member, or keep its place where it will be back. Raises ApiError."""
         group = find_consumer(self._groups, request.group_id)
         if group is None:
-            raise self._not_found(request.group_id, "Group")
+            raise not_found(self._groups, request.group_id, GroupType.CONSUMER, "Group")
         if request.instance_id is None:
             member = self._membership.find_member(group, request.member_id, None, is_joining=False)
         else:
@@ -95,33 +97,36 @@ class ConsumerHeartbeats:
         """Join the member, or keep its session. Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
-        if len(group.members) >= self._config.consumer_max_size and request.member_id not in group.members:
-            words = f"The consumer group has reached its maximum capacity of {self._config.consumer_max_size} members."
-            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, words)
+        if request.member_id not in group.members:
+            check_room(group, GroupType.CONSUMER, self._config.consumer_max_size)
         member_id = request.member_id or new_member_id(self._rng)
         owned = _reported(request)
         member = self._membership.find_member(group, member_id, request.instance_id, is_joining=is_joining)
         validate_epoch(member, request.member_epoch, owned)
         _validate_regex(group, member, request)
-        self._validate_size(group, member, request, context)
+        updated = _updated(member, request, context)
+        if updated != member:
+            record = member_record(group.group_id, updated)
+            check_record_size("member's subscription takes", record, self._config.max_record_bytes)
         self._enter_group(group, step)
         if is_joining and group.static_member(request.instance_id) is not None:
             member = self._membership.replace_static_member(group, member, member_id, step)
-        return self._carry_out(group, member, request, owned, context, step)
+            updated = _updated(member, request, context)
+        return self._carry_out(group, member, updated, request, owned, step)
 
     def _carry_out(
         self,
         group: ConsumerGroup,
         member: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
         owned: ReportedPartitions | None,
-        context: CoordinatorContext,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
         """Changes the group and the member as the request says. Raises ApiError where the member has to start anew; its
         subscription is written nevertheless."""
         config = self._config_of(group.group_id)
-        current = self._progress.advance(group, member, _updated(member, request, context), owned, step)
+        current = self._progress.advance(group, member, updated, owned, step)
         if current is None:
             words = "The consumer group member is in an unknown state. It must abandon all its partitions and rejoin."
             raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, words)
@@ -142,34 +147,13 @@ class ConsumerHeartbeats:
             return ConsumerGroup(group_id)
         if is_joining and isinstance(group, ClassicGroup):
             return ConsumerGroup(group_id) if group.is_empty else self._migration.upgraded(group)
-        raise self._not_found(group_id)
-
-    def _not_found(self, group_id: str, kind: str = "Consumer group") -> ApiError:
-        is_other = group_id in self._groups
-        words = f"Group {group_id} is not a consumer group." if is_other else f"{kind} {group_id} not found."
-        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, words)
+        raise not_found(self._groups, group_id, GroupType.CONSUMER)
 
     def _enter_group(self, group: ConsumerGroup, step: Step) -> None:
         known = self._groups.get(group.group_id)
         if isinstance(known, ClassicGroup):
             self._migration.upgrade(known, group, step)
         self._groups[group.group_id] = group
-
-    def _validate_size(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerGroupMember,
-        request: ConsumerGroupHeartbeatRequest,
-        context: CoordinatorContext,
-    ) -> None:
-        """Raises ApiError for a member whose record is too large: a failed append makes all groups load again."""
-        updated = _updated(member, request, context)
-        if updated == member:
-            return
-        size_bytes = member_record(group.group_id, updated).size_bytes
-        if size_bytes > self._config.max_record_bytes:
-            words = f"The member's subscription takes {size_bytes} bytes, of {self._config.max_record_bytes} at most."
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, words)
 
 
 def refused_heartbeat(error: ApiError) -> ConsumerGroupHeartbeatResponse:

@@ -20,7 +20,7 @@ from .consumer_replay import ConsumerReplay
 from .membership import ConsumerMembership
 from .reconciliation import Reconciliation, ReportedPartitions
 from .regular_expressions import RegularExpressions
-from .target_assignment import TargetAssignments
+from .target_assignment import ConsumerTargetAssignments
 
 
 class MemberProgress:
@@ -33,7 +33,7 @@ class MemberProgress:
         self,
         records: ConsumerReplay,
         membership: ConsumerMembership,
-        targets: TargetAssignments,
+        targets: ConsumerTargetAssignments,
         topics: TopicsView,
         metadata_hash: MetadataHash,
         topic_changes: TopicChanges,

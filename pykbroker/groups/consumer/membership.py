@@ -12,25 +12,24 @@ from dataclasses import replace
 from random import Random
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
-from pykbroker.state_machine import CauseKind
 
+from ..assignors.model import Assignment
 from ..common.context import Step
 from ..common.deadlines import (
     Deadlines,
     MemberRejoinTimeout,
     MemberSyncTimeout,
     RevocationTimeout,
-    SessionTimeout,
-    cancel_timeouts_of_member,
 )
 from ..common.topics import MetadataHash
+from ..modern.membership import ModernMembership, known_member
+from ..modern.modern_member import STATIC_LEAVING_EPOCH
 from .consumer_group import ConsumerGroup
-from .consumer_group_member import STATIC_LEAVING_EPOCH, ConsumerGroupMember, OwnedPartitions
+from .consumer_group_member import ConsumerGroupMember, OwnedPartitions
 from .consumer_records import (
     assignment_record,
     group_epoch_record,
     member_record,
-    member_tombstones,
     regex_record,
     target_record,
 )
@@ -38,14 +37,13 @@ from .consumer_replay import ConsumerReplay
 from .migration import Migration
 
 
-class ConsumerMembership:
+class ConsumerMembership(ModernMembership[ConsumerGroup, ConsumerGroupMember, Assignment]):
     """The membership of consumer groups: members are added, replaced and removed, and have deadlines."""
 
     def __init__(
         self, records: ConsumerReplay, deadlines: Deadlines, metadata_hash: MetadataHash, migration: Migration
     ) -> None:
-        self._records = records
-        self._deadlines = deadlines
+        super().__init__(records, deadlines)
         self._metadata_hash = metadata_hash
         self._migration = migration
 
@@ -59,11 +57,9 @@ class ConsumerMembership:
             if is_joining:
                 return self._joining_static_member(group, member_id, instance_id)
             return self.known_static_member(group, member_id, instance_id)
-        member = group.members.get(member_id)
-        if member is None and not is_joining:
-            words = f"Member {member_id} is not a member of group {group.group_id}."
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
-        return member or ConsumerGroupMember(member_id=member_id)
+        if is_joining and member_id not in group.members:
+            return ConsumerGroupMember(member_id=member_id)
+        return known_member(group, member_id)
 
     def _joining_static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
         member = group.static_member(instance_id)
@@ -95,9 +91,7 @@ class ConsumerMembership:
         """Give the member's place, with all that it has, to a new member id, in the epoch of a member that joins."""
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = group.target_assignment.get(old.member_id, {})
-        self.cancel_timeouts(group, old.member_id)
-        for tombstone in member_tombstones(group.group_id, old.member_id):
-            self._records.change(tombstone, step)
+        self.forget_member(group, old.member_id, step)
         self._records.change(member_record(group.group_id, new), step)
         self._records.change(target_record(group.group_id, member_id, target), step)
         self._records.change(assignment_record(group.group_id, new), step)
@@ -125,9 +119,7 @@ class ConsumerMembership:
         if self._migration.downgrade_without(group, members, step):
             return
         for member in members:
-            for tombstone in member_tombstones(group.group_id, member.member_id):
-                self._records.change(tombstone, step)
-            self.cancel_timeouts(group, member.member_id)
+            self.forget_member(group, member.member_id, step)
         for member in members:
             self.forget_unused_regex(group, member.subscribed_topic_regex, step)
         self.start_epoch(group, step)
@@ -139,20 +131,10 @@ class ConsumerMembership:
     def start_epoch(self, group: ConsumerGroup, step: Step) -> None:
         """Raise the group's epoch, so that a new target assignment is computed."""
         metadata_hash = self._metadata_hash.of(group.topic_names)
-        self._records.change(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash), step)
-        step.because(group.group_id, f"epoch {group.group_epoch} begins", CauseKind.REBALANCE)
+        record = group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash)
+        self._records.begin_epoch(group, record, step)
 
     # Timeouts
-
-    def keep_session(self, group: ConsumerGroup, member_id: str, timeout_ms: int, step: Step) -> None:
-        self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
-
-    def await_revocation(self, group: ConsumerGroup, member: ConsumerGroupMember, step: Step) -> None:
-        timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
-        self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
-
-    def stop_awaiting_revocation(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-        self._deadlines.cancel(RevocationTimeout(group.group_id, member.member_id, member.member_epoch))
 
     def await_rejoin(self, group: ConsumerGroup, member: ConsumerGroupMember, step: Step) -> None:
         """Start the time in which a classic member has to rejoin, unless it runs already."""
@@ -171,9 +153,6 @@ class ConsumerMembership:
 
     def stop_awaiting_sync(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         self._deadlines.cancel(MemberSyncTimeout(group.group_id, member.member_id))
-
-    def cancel_timeouts(self, group: ConsumerGroup, member_id: str) -> None:
-        cancel_timeouts_of_member(self._deadlines, group.group_id, member_id)
 
     def expire_classic_member(self, group: ConsumerGroup, member_id: str, what: str, step: Step) -> None:
         member = group.members.get(member_id)

@@ -18,19 +18,22 @@ from pykbroker.protocol.messages.share_groups import (
     ShareGroupHeartbeatResponseAssignment,
     ShareGroupHeartbeatResponseTopicPartitions,
 )
-from pykbroker.state_machine import CauseKind, CoordinatorContext
+from pykbroker.state_machine import CoordinatorContext
 
 from ..assignors.model import Assignment
 from ..common.config import GroupConfig, ShareGroupConfig
 from ..common.context import Step
-from ..common.deadlines import Deadlines, SessionTimeout
-from ..common.group import Group
+from ..common.deadlines import Deadlines
+from ..common.group import Group, GroupType
 from ..common.requests import MOST_NAMES
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
-from .share_group import ShareGroup, find_share, not_a_share_group
-from .share_group_member import JOINING_EPOCH, LEAVING_EPOCH, ShareGroupMember, sorted_names
-from .share_records import assignment_record, group_epoch_record, member_record, member_tombstones
+from ..modern.heartbeat_rules import check_record_size, check_room, not_found
+from ..modern.membership import ModernMembership, known_member
+from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, sorted_names
+from .share_group import ShareGroup, find_share
+from .share_group_member import ShareGroupMember
+from .share_records import assignment_record, group_epoch_record, member_record
 from .share_replay import ShareReplay
 from .share_targets import ShareTargets
 from .state_changes import StateChanges
@@ -57,7 +60,8 @@ class ShareHeartbeats:
     ) -> None:
         self._config = config
         self._groups = groups
-        self._deadlines = deadlines
+        self._membership = ModernMembership(records, deadlines)
+        self.keep_session = self._membership.keep_session
         self._topics = topics
         self._metadata_hash = metadata_hash
         self._topic_changes = topic_changes
@@ -83,15 +87,13 @@ class ShareHeartbeats:
         """Raises ApiError."""
         group = find_share(self._groups, request.group_id)
         if group is None:
-            raise not_a_share_group(self._groups, request.group_id, "Group")
-        member = _known_member(group, request.member_id)
+            raise not_found(self._groups, request.group_id, GroupType.SHARE, "Group")
+        member = known_member(group, request.member_id)
         self._remove(group, member, "it left", step)
         return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _remove(self, group: ShareGroup, member: ShareGroupMember, cause: str, step: Step) -> None:
-        for tombstone in member_tombstones(group.group_id, member.member_id):
-            self._records.change(tombstone, step)
-        self._deadlines.cancel(SessionTimeout(group.group_id, member.member_id))
+        self._membership.forget_member(group, member.member_id, step)
         step.because(group.group_id, f"{member.member_id} removed: {cause}")
         self._start_epoch(group, self._metadata_hash.of(group.topic_names), step)
 
@@ -108,15 +110,15 @@ class ShareHeartbeats:
         """Join the member, or keep its session. Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
-        if len(group.members) >= self._config.share_max_size and request.member_id not in group.members:
-            words = f"The share group has reached its maximum capacity of {self._config.share_max_size} members."
-            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, words)
+        if request.member_id not in group.members:
+            check_room(group, GroupType.SHARE, self._config.share_max_size)
         is_new = is_joining and request.member_id not in group.members
-        before = ShareGroupMember(member_id=request.member_id) if is_new else _known_member(group, request.member_id)
+        before = ShareGroupMember(member_id=request.member_id) if is_new else known_member(group, request.member_id)
         _validate_epoch(before, request.member_epoch)
         updated = _updated(before, request, context)
         if updated != before:
-            self._validate_size(group, updated)
+            record = member_record(group.group_id, updated)
+            check_record_size("member's subscription takes", record, self._config.max_record_bytes)
         self._groups[group.group_id] = group
         topics_changed, starts_epoch = self._put(group, before, updated, step, is_new=is_new)
         config = self._config_of(group.group_id)
@@ -138,15 +140,8 @@ class ShareHeartbeats:
         if group is None and is_joining:
             return ShareGroup(group_id)
         if not isinstance(group, ShareGroup):
-            raise not_a_share_group(self._groups, group_id, "Share group")
+            raise not_found(self._groups, group_id, GroupType.SHARE)
         return group
-
-    def _validate_size(self, group: ShareGroup, updated: ShareGroupMember) -> None:
-        """Raises ApiError for a member whose record is too large: a failed append makes all groups load again."""
-        size_bytes = member_record(group.group_id, updated).size_bytes
-        if size_bytes > self._config.max_record_bytes:
-            words = f"The member's subscription takes {size_bytes} bytes, of {self._config.max_record_bytes} at most."
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, words)
 
     def _put(
         self, group: ShareGroup, before: ShareGroupMember, updated: ShareGroupMember, step: Step, *, is_new: bool
@@ -174,8 +169,8 @@ class ShareHeartbeats:
 
     def _start_epoch(self, group: ShareGroup, metadata_hash: int, step: Step) -> None:
         """Raise the group's epoch, so that a new target assignment is computed."""
-        self._records.change(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash), step)
-        step.because(group.group_id, f"epoch {group.group_epoch} begins", CauseKind.REBALANCE)
+        record = group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash)
+        self._records.begin_epoch(group, record, step)
 
     def _reconcile(
         self, group: ShareGroup, member: ShareGroupMember, step: Step, *, has_subscription_changed: bool
@@ -198,9 +193,6 @@ class ShareHeartbeats:
             return target
         return {topic_id: each for topic_id, each in target.items() if self._topics.topic_name(topic_id) in names}
 
-    def keep_session(self, group: ShareGroup, member_id: str, timeout_ms: int, step: Step) -> None:
-        self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
-
 
 def validate_request(request: ShareGroupHeartbeatRequest) -> None:
     """Raises ApiError for fields that are missing or empty, in the order in which Kafka looks at them
@@ -222,15 +214,6 @@ def validate_request(request: ShareGroupHeartbeatRequest) -> None:
 
 def refused_share_heartbeat(error: ApiError) -> ShareGroupHeartbeatResponse:
     return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
-
-
-def _known_member(group: ShareGroup, member_id: str) -> ShareGroupMember:
-    """Raises ApiError."""
-    member = group.members.get(member_id)
-    if member is None:
-        words = f"Member {member_id} is not a member of group {group.group_id}."
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
-    return member
 
 
 def _validate_epoch(member: ShareGroupMember, epoch: int) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from pykbroker.java_hash import place_in_a_table
-from pykbroker.long_work import PORTION, LongWork, ordered, portions
-from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.share_groups import (
     DescribedGroup,
     Member,
@@ -16,32 +13,21 @@ from pykbroker.protocol.messages.share_groups import (
 )
 
 from ..assignors.simple_assignor import NAME
-from ..common.group import Group
+from ..common.group import Group, GroupType
 from ..common.topics import TopicsView
+from ..modern.descriptions import GroupAsOfNow, described_fields, missing_fields
 from .share_group import ShareGroup
 from .share_group_member import ShareGroupMember
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGroupAsOfNow:
-    """A share group at one time, however many turns it takes to describe its members. group: without members."""
+class ShareGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, ShareGroupMember]):
+    """A share group at one time."""
 
-    group: DescribedGroup
-    _members: Mapping[str, ShareGroupMember]
     _topics: TopicsView
 
-    def member_ids(self) -> LongWork[Iterator[str]]:
-        """The member ids in the order in which Kafka lists them."""
-        places: list[tuple[int, str]] = []
-        for portion in portions(self._members, PORTION // 4):
-            places += [(place_in_a_table(member_id), member_id) for member_id in portion]
-            yield len(portion) * 3
-        return (member_id for _, member_id in (yield from ordered(places)))
-
-    def steps_of(self, member_id: str) -> int:
-        """Return how many steps of long work it takes to describe the member and to encode the description."""
-        assigned = self._members[member_id].assigned
-        return 5 + 2 * len(assigned) + sum(map(len, assigned.values())) // 8
+    def _partitions_of(self, member: ShareGroupMember) -> list[Collection[int]]:
+        return list(member.assigned.values())
 
     def describe_member(self, member_id: str) -> Member:
         """The member. Topics that were deleted have no name any more, and are left out."""
@@ -69,14 +55,6 @@ class ShareGroupAsOfNow:
 def share_group_as_of_now(group: Group | None, group_id: str, topics: TopicsView) -> ShareGroupAsOfNow:
     """The group as it is now, or the error for a group that is none of this type."""
     if isinstance(group, ShareGroup):
-        described = DescribedGroup(
-            group_id=group_id,
-            group_state=group.state.value,
-            group_epoch=group.group_epoch,
-            assignment_epoch=group.assignment_epoch,
-            assignor_name=NAME,
-        )
+        described = DescribedGroup(**described_fields(group), assignor_name=NAME)
         return ShareGroupAsOfNow(described, group.members.copy(), topics)
-    words = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a share group."
-    refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=words)
-    return ShareGroupAsOfNow(refused, {}, topics)
+    return ShareGroupAsOfNow(DescribedGroup(**missing_fields(group, group_id, GroupType.SHARE)), {}, topics)

@@ -19,30 +19,23 @@ both give the same group. The model is Kafka's `ShareGroup`.
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
-from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.protocol.errors import ErrorCode
 
 from ..assignors.model import Assignment
 from ..common.group import Group, GroupType
 from ..common.records import CoordinatorRecord
+from ..modern.modern_group import ModernGroup, find_group
 from .share_group_member import ShareGroupMember
-from .share_records import (
-    group_tombstone,
-    member_tombstones,
-    state_tombstone,
-    target_epoch_tombstone,
-)
+from .share_records import RECORDS, state_tombstone
 from .state_partitions import StatePartitions
 
 SHARE_PROTOCOL_TYPE: Final = "share"
 NO_ASSIGNMENT: Final[Assignment] = {}
-FIRST_EPOCH: Final = 1
-"""The epoch of a group without members; 0 is the epoch that a joining member sends."""
 
 
 class ShareGroupState(Enum):
@@ -52,35 +45,21 @@ class ShareGroupState(Enum):
     STABLE = "Stable"
 
 
-class Incarnation:
-    """The incarnation tells a group from earlier and later groups of the same id. A copy of a group has the same."""
-
-
-class ShareGroup:
+class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
     """A share group, with what is derived from its members.
 
-    members: values; a change puts another value in a member's place. subscribed_topic_names: how many members name a
-    topic. states: None where the group never had any. seen_topic_change: the number of the newest topic change that the
-    group has looked at (`topic_changes`). changes: a number that another one follows when subscriptions, targets or
-    states change.
+    subscribed_topic_names: how many members name a topic. states: None where the group never had any. changes: a number
+    that another one follows when subscriptions, targets or states change.
     """
 
     type: ClassVar[GroupType] = GroupType.SHARE
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.incarnation = Incarnation()
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, ShareGroupMember] = {}
-        self.target_assignment: dict[str, Assignment] = {}
+        super().__init__(group_id)
         self.states: StatePartitions | None = None
         self.initializing_since_ms: dict[bytes, int] = {}
         """By topic id, when the newest initialization of partitions of the topic began; in memory only."""
         self.subscribed_topic_names: Counter[str] = Counter()
-        self.seen_topic_change = 0
         self.changes = 0
         self.assigned_as_of = -1
         """The `changes` as of which everything that was initialized is in the target assignment."""
@@ -89,11 +68,9 @@ class ShareGroup:
         self.retries_ms: int | None = None
         """When the oldest initialization is to be tried again; None where none is under way."""
 
-    def copy(self) -> ShareGroup:
+    def copy(self) -> Self:
         """A group that no later change reaches. Members, assignments and states are values."""
-        other = copy.copy(self)
-        other.members = dict(self.members)
-        other.target_assignment = dict(self.target_assignment)
+        other = super().copy()
         other.initializing_since_ms = dict(self.initializing_since_ms)
         other.subscribed_topic_names = Counter(self.subscribed_topic_names)
         return other
@@ -105,15 +82,6 @@ class ShareGroup:
     @property
     def state(self) -> ShareGroupState:
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
-    def has_pending_members(self) -> bool:
-        """A member brings its own id."""
-        return False
 
     @property
     def state_partitions(self) -> StatePartitions:
@@ -182,12 +150,12 @@ class ShareGroup:
             if not self.subscribed_topic_names[name]:
                 del self.subscribed_topic_names[name]
 
-    def put_target(self, member_id: str, target: Assignment | None) -> None:
-        """Set what the member should have; None where it is gone."""
-        if target is None:
-            self.target_assignment.pop(member_id, None)
-        else:
-            self.target_assignment[member_id] = target
+    def put_target(self, member_id: str, target: Assignment) -> None:
+        super().put_target(member_id, target)
+        self.changes += 1
+
+    def remove_target(self, member_id: str) -> None:
+        super().remove_target(member_id)
         self.changes += 1
 
     def put_states(self, states: StatePartitions | None) -> None:
@@ -200,22 +168,10 @@ class ShareGroup:
     # Records
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
-        by_member = [list(member_tombstones(self.group_id, member_id)) for member_id in self.members]
-        assignments, targets, members = zip(*by_member, strict=True) if by_member else ((), (), ())
-        yield from assignments
-        yield from targets
-        yield target_epoch_tombstone(self.group_id)
-        yield from members
+        yield from RECORDS.tombstones_of_members(self.group_id, self.members)
         yield state_tombstone(self.group_id)
-        yield group_tombstone(self.group_id)
+        yield RECORDS.group_tombstone(self.group_id)
 
 
 def find_share(groups: Mapping[str, Group], group_id: str) -> ShareGroup | None:
-    group = groups.get(group_id)
-    return group if isinstance(group, ShareGroup) else None
-
-
-def not_a_share_group(groups: Mapping[str, Group], group_id: str, kind: str) -> ApiError:
-    """The error for an id that names no share group. kind: what Kafka calls the group that it misses."""
-    words = f"Group {group_id} is not a share group." if group_id in groups else f"{kind} {group_id} not found."
-    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, words)
+    return find_group(groups, group_id, ShareGroup)

@@ -7,7 +7,6 @@ Kafka's `ShareGroupMember`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,24 +17,17 @@ from pykbroker.protocol.messages.share_group_records import (
 )
 
 from ..assignors.model import Assignment
+from ..modern.modern_member import LEAVING_EPOCH, ModernMember, sorted_names
 
-JOINING_EPOCH: Final = 0
-LEAVING_EPOCH: Final = -1
 STABLE: Final = 0
 """The only state that a member of a share group has; Kafka's records have a number for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupMember:
+class ShareGroupMember(ModernMember):
     """A member of a share group, as a value. subscribed_topic_names: sorted, without repetitions."""
 
-    member_id: str
-    member_epoch: int = 0
-    previous_member_epoch: int = -1
     state: int = STABLE
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
     subscribed_topic_names: tuple[str, ...] = ()
     assigned: Assignment = field(default_factory=dict)
 
@@ -93,8 +85,3 @@ class ShareGroupMember:
 
     def without_assignment(self) -> ShareGroupMember:
         return replace(self, member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH, assigned={})
-
-
-def sorted_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names in the order of the alphabet, without repetitions."""
-    return tuple(sorted(set(names)))

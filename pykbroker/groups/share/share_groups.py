@@ -25,9 +25,8 @@ from ..common.requests import (
 )
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
-from ..consumer.consumer_groups import MOST_CHANGED_TOPICS
+from ..modern.assignment_tasks import AssignmentOffload
 from .heartbeats import ShareHeartbeats
-from .share_assignment_tasks import ComputedShareAssignment, ShareAssignmentOffload
 from .share_descriptions import share_group_as_of_now
 from .share_group import ShareGroup, find_share
 from .share_replay import ShareReplay
@@ -59,7 +58,7 @@ class ShareGroups:
         deadlines: Deadlines,
         topics: TopicsView,
         config_of: Callable[[str], ShareGroupConfig],
-        assignments: ShareAssignmentOffload | None,
+        assignments: AssignmentOffload | None,
         metadata_hash: MetadataHash,
     ) -> None:
         self._groups: Mapping[str, Group] = groups
@@ -82,6 +81,7 @@ class ShareGroups:
             config_of,
         )
         self.replay = records.replay
+        self.put_assignment = self._targets.put_awaited
 
     def answer(self, request: ShareRequest, context: CoordinatorContext, step: Step) -> object:
         match request:
@@ -118,14 +118,7 @@ class ShareGroups:
 
     def on_topics_changed(self, names: Collection[str]) -> None:
         """Groups look at their topics again in their next heartbeats. The shared hash forgets them elsewhere."""
-        if len(names) > MOST_CHANGED_TOPICS:
-            self._topic_changes.note_all()
-        else:
-            self._topic_changes.note(names)
-
-    def put_assignment(self, computed: ComputedShareAssignment, step: Step) -> None:
-        """Take a target assignment that was computed beside the event loop."""
-        self._targets.put_awaited(find_share(self._groups, computed.task.group_id), computed, step)
+        self._topic_changes.note(names)
 
     # Timers
 

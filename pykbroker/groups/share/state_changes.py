@@ -20,10 +20,11 @@ from pykbroker.protocol.errors import ApiError, ErrorCode
 
 from ..common.config import GroupConfig
 from ..common.context import Step
-from ..common.group import Group
+from ..common.group import Group, GroupType
 from ..common.requests import AlterShareOffsets, BeginShareStateDeletion, EndShareInitialization, EndShareStateDeletion
 from ..common.topics import TopicsView
-from .share_group import ShareGroup, find_share, not_a_share_group
+from ..modern.heartbeat_rules import not_found
+from .share_group import ShareGroup, find_share
 from .share_records import state_record
 from .share_replay import ShareReplay
 from .state_partitions import StatePartitions, StateTopic, size_of_name, together
@@ -194,7 +195,7 @@ class StateChanges:
         if group is None:
             group = ShareGroup(request.group_id)
         if not isinstance(group, ShareGroup):
-            return _refused_alteration(not_a_share_group(self._groups, request.group_id, "Share group"))
+            return _refused_alteration(not_found(self._groups, request.group_id, GroupType.SHARE))
         if not group.is_empty:
             return _refused_alteration(ApiError(ErrorCode.NON_EMPTY_GROUP, ErrorCode.NON_EMPTY_GROUP.description))
         found: dict[str, bytes] = {}
@@ -228,7 +229,7 @@ class StateChanges:
         """Note that state is being deleted, of some topics or of all. A group with members is refused."""
         group = find_share(self._groups, request.group_id)
         if group is None:
-            error = not_a_share_group(self._groups, request.group_id, "Group")
+            error = not_found(self._groups, request.group_id, GroupType.SHARE, "Group")
             return ShareDeletion(error_code=error.code, error_message=error.message)
         if not group.is_empty:
             code = ErrorCode.NON_EMPTY_GROUP

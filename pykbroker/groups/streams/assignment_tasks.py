@@ -1,127 +1,80 @@
-"""A target assignment of a streams group that is computed beside the event loop (KIP-1263).
-
-A task is made of a group as it is in one epoch, and may run in a thread. The group goes on meanwhile; the assignment is
-still good for the members that are there afterwards, and a member that has come since waits for the next assignment.
-`consumer.assignment_tasks` has the like for consumer groups.
-"""
+"""A target assignment of a streams group, as a task that may run in a thread (KIP-1263)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ..common.records import EncodedRecord
+from ..common.group import GroupType
+from ..common.records import CoordinatorRecord
+from ..modern.assignment_tasks import AssignmentTask, ComputedAssignment
 from . import sticky_assignor
-from .configured_topology import ConfiguredTopology
 from .sticky_assignor import MemberTasks, SubtopologyTasks
-from .streams_group import Incarnation, StreamsGroup
-from .streams_records import target_record
+from .streams_group import StreamsGroup
+from .streams_group_member import StreamsGroupMember
+from .streams_records import RECORDS
 from .tasks import NO_TASKS, TasksTuple
 
 STANDBY_REPLICAS = "num.standby.replicas"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamsAssignmentTask:
-    """A group as it was when the task was made; no later change reaches it.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StreamsAssignmentTask(AssignmentTask[StreamsGroupMember, TasksTuple]):
+    """A group as it was when the task was made, with its topology.
 
-    incarnation: of the group; another group of the same id has another one. process_ids: by member. before: by member,
-    the last target assignment. is_ready: whether tasks can be assigned; else every member gets none.
+    is_ready: whether tasks can be assigned; else every member gets none.
     """
 
-    group_id: str
-    incarnation: Incarnation
-    group_epoch: int
-    process_ids: Mapping[str, str]
-    before: dict[str, TasksTuple]
+    type: ClassVar[GroupType] = GroupType.STREAMS
+
     subtopologies: Mapping[str, SubtopologyTasks]
     is_ready: bool
     standby_replicas: int
 
-    assignor = sticky_assignor.NAME
+    @property
+    def assignor(self) -> str:
+        return sticky_assignor.NAME
 
-    def run(self) -> ComputedStreamsAssignment:
+    def run(self) -> ComputedAssignment[StreamsGroupMember, TasksTuple]:
         if not self.is_ready:
-            return ComputedStreamsAssignment(self, dict.fromkeys(self.process_ids, NO_TASKS))
+            return ComputedAssignment(self, dict.fromkeys(self.members, NO_TASKS))
         members = {
-            member_id: MemberTasks(process_id, self.before.get(member_id, NO_TASKS))
-            for member_id, process_id in self.process_ids.items()
+            member_id: MemberTasks(member.process_id, self.before.get(member_id, NO_TASKS))
+            for member_id, member in self.members.items()
         }
         targets = sticky_assignor.assign(members, self.subtopologies, self.standby_replicas) if members else {}
-        for member_id, target in targets.items():
-            before = self.before.get(member_id)
-            if before is not None and before == target:
-                targets[member_id] = before
-        return ComputedStreamsAssignment(self, targets)
+        self.keep_equal(targets)
+        return ComputedAssignment(self, targets)
 
-    def run_in_thread(
-        self, in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]
-    ) -> ComputedStreamsAssignment:
-        """Compute the assignment, and encode the records of the members whose target has changed."""
-        computed = self.run()
-        changed = [
-            member_id for member_id, target in computed.targets.items() if target is not self.before.get(member_id)
-        ]
-        records = [
-            EncodedRecord(target_record(self.group_id, member_id, computed.targets[member_id]).encode())
-            for member_id in changed
-        ]
-        return replace(computed, written=changed, batches=in_batches(records))
-
-    def let_go(self) -> None:
-        """Free the former target assignment one value after another. To be called in a thread: there are very many."""
-        while self.before:
-            self.before.popitem()
-
-    def failed(self) -> ComputedStreamsAssignment:
-        """Return the result of a failed task: the group asks again."""
-        return ComputedStreamsAssignment(self, {}, has_failed=True)
+    def target_record(self, member_id: str, target: TasksTuple) -> CoordinatorRecord:
+        return RECORDS.target(self.group_id, member_id, target)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComputedStreamsAssignment:
-    """The result of a task.
-
-    targets: of every member that the group had. written: the members whose target has changed and whose records are in
-    `batches`, which are encoded already.
-    """
-
-    task: StreamsAssignmentTask
-    targets: Mapping[str, TasksTuple]
-    has_failed: bool = False
-    written: Sequence[str] = ()
-    batches: Sequence[bytes] = ()
-
-
-class StreamsAssignmentOffload(Protocol):
-    """A worker that computes large assignments beside the event loop, and has them put into their groups afterwards."""
-
-    @property
-    def has_room(self) -> bool:
-        """Tell whether another task may begin; where none may, a later heartbeat asks again."""
-        ...
-
-    def begin(self, task: StreamsAssignmentTask) -> None: ...
-
-
-def task_of(group: StreamsGroup, configured: ConfiguredTopology, configs: Mapping[str, str]) -> StreamsAssignmentTask:
-    """The task that assigns the group's tasks as of now. configs: the settings of the assignment, by name."""
+def task_of(group: StreamsGroup) -> StreamsAssignmentTask:
+    """The task that assigns the group's tasks as of now, by its topology and its settings."""
+    configured = group.configured
+    assert configured is not None
     return StreamsAssignmentTask(
-        group.group_id,
-        group.incarnation,
-        group.group_epoch,
-        {member_id: member.process_id for member_id, member in group.members.items()},
-        group.target_assignment.copy(),
-        {
+        group_id=group.group_id,
+        incarnation=group.incarnation,
+        group_epoch=group.group_epoch,
+        members=group.members.copy(),
+        before=group.target_assignment.copy(),
+        subtopologies={
             subtopology_id: SubtopologyTasks(each.task_count, each.is_stateful)
             for subtopology_id, each in (configured.subtopologies or {}).items()
         },
-        configured.is_ready,
-        int(configs.get(STANDBY_REPLICAS, 0)),
+        is_ready=configured.is_ready,
+        standby_replicas=_standby_replicas(group),
     )
 
 
-def size_of(group: StreamsGroup, configured: ConfiguredTopology, configs: Mapping[str, str]) -> int:
+def size_of(group: StreamsGroup) -> int:
     """Estimate what an assignment of the group costs, in members and tasks, standby tasks among them."""
-    return len(group.members) + configured.task_count * (1 + int(configs.get(STANDBY_REPLICAS, 0)))
+    assert group.configured is not None
+    return len(group.members) + group.configured.task_count * (1 + _standby_replicas(group))
+
+
+def _standby_replicas(group: StreamsGroup) -> int:
+    return int(group.last_assignment_configs.get(STANDBY_REPLICAS, 0))

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pykbroker.java_hash import place_in_a_table
-from pykbroker.long_work import PORTION, LongWork, ordered, portions
-from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.streams_group_records import Subtopology
 from pykbroker.protocol.messages.streams_group_records import TopicInfo as RecordedTopic
 from pykbroker.protocol.messages.streams_groups import (
@@ -22,7 +19,8 @@ from pykbroker.protocol.messages.streams_groups import (
     TopicInfo,
 )
 
-from ..common.group import Group
+from ..common.group import Group, GroupType
+from ..modern.descriptions import GroupAsOfNow, described_fields, missing_fields
 from .configured_topology import ConfiguredSubtopology, InternalTopic
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
@@ -30,33 +28,23 @@ from .tasks import NO_TASKS, TasksTuple, in_order
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsGroupAsOfNow:
-    """A group at one time, however many turns it takes to describe its members. group: without members. topic_names: of
-    all topics that the description names."""
+class StreamsGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, StreamsGroupMember]):
+    """A group at one time. topic_names: of all topics that the description names."""
 
-    group: DescribedGroup
     topic_names: Collection[str]
-    _members: Mapping[str, StreamsGroupMember]
     _targets: Mapping[str, TasksTuple]
 
-    def member_ids(self) -> LongWork[Iterator[str]]:
-        """The member ids in the order in which Kafka lists them."""
-        places: list[tuple[int, str]] = []
-        for portion in portions(self._members, PORTION // 4):
-            places += [(place_in_a_table(member_id), member_id) for member_id in portion]
-            yield len(portion) * 3
-        return (member_id for _, member_id in (yield from ordered(places)))
-
-    def steps_of(self, member_id: str) -> int:
-        """Return how many steps of long work it takes to describe the member and to encode the description."""
-        member, target = self._members[member_id], self._targets.get(member_id, NO_TASKS)
-        each = [
+    def _partitions_of(self, member: StreamsGroupMember) -> list[Collection[int]]:
+        target = self._targets.get(member.member_id, NO_TASKS)
+        return [
             *member.assigned.active.values(),
             *member.assigned.standby.values(),
             *target.active.values(),
             *target.standby.values(),
         ]
-        return 5 + 2 * len(each) + sum(map(len, each)) // 8 + len(member.client_tags)
+
+    def steps_of(self, member_id: str) -> int:
+        return GroupAsOfNow.steps_of(self, member_id) + len(self._members[member_id].client_tags)
 
     def describe_member(self, member_id: str) -> Member:
         member = self._members[member_id]
@@ -90,18 +78,11 @@ def group_as_of_now(group: Group | None, group_id: str) -> StreamsGroupAsOfNow:
     """The group as it is now, or the error for a group that is none of this type."""
     if isinstance(group, StreamsGroup):
         topology = _topology(group)
-        described = DescribedGroup(
-            group_id=group_id,
-            group_state=group.state.value,
-            group_epoch=group.group_epoch,
-            assignment_epoch=group.assignment_epoch,
-            topology=topology,
-        )
+        described = DescribedGroup(**described_fields(group), topology=topology)
         names = frozenset(_names(topology))
-        return StreamsGroupAsOfNow(described, names, group.members.copy(), group.target_assignment.copy())
-    words = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
-    refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=words)
-    return StreamsGroupAsOfNow(refused, frozenset(), {}, {})
+        return StreamsGroupAsOfNow(described, group.members.copy(), names, group.target_assignment.copy())
+    refused = DescribedGroup(**missing_fields(group, group_id, GroupType.STREAMS))
+    return StreamsGroupAsOfNow(refused, {}, frozenset(), {})
 
 
 def _topology(group: StreamsGroup) -> StreamsGroupDescribeResponseTopology | None:

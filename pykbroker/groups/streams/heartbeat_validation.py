@@ -10,11 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, TaskIds
 
+from ..common.group import GroupType
+from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_epoch_of_member
+from ..modern.modern_member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
 from .configured_topology import ConfiguredTopology
-from .streams_group_member import JOINING_EPOCH, STATIC_LEAVING_EPOCH, StreamsGroupMember
+from .streams_group_member import StreamsGroupMember
 from .topology import too_large
 
-NO_REBALANCE_TIMEOUT = -1
 MOST_CLIENT_TAGS = 1_000
 
 
@@ -112,27 +114,16 @@ def _reported(request: StreamsGroupHeartbeatRequest) -> Sequence[Sequence[TaskId
 
 
 def validate_epoch(member: StreamsGroupMember, request: StreamsGroupHeartbeatRequest) -> None:
-    """The answer that brought the newest epoch may have been lost: the member may send the one before, as long as it
-    reports no task that it was not given. Raises ApiError."""
-    epoch = request.member_epoch
-    if epoch in (JOINING_EPOCH, member.member_epoch):
-        return
-    if epoch > member.member_epoch:
-        raise _fenced("greater", epoch, member)
-    is_subset = (
+    """Raises ApiError for an epoch that is neither the member's nor, as long as it reports no task that it was not
+    given, the one before."""
+    check_epoch_of_member(GroupType.STREAMS, member, request.member_epoch, lambda: _owns_what_it_has(member, request))
+
+
+def _owns_what_it_has(member: StreamsGroupMember, request: StreamsGroupHeartbeatRequest) -> bool:
+    return (
         _is_subset(request.active_tasks, member.assigned.active)
         and _is_subset(request.standby_tasks, member.assigned.standby)
         and _is_subset(request.warmup_tasks, member.assigned.warmup)
-    )
-    if epoch != member.previous_member_epoch or not is_subset:
-        raise _fenced("smaller", epoch, member)
-
-
-def _fenced(which: str, epoch: int, member: StreamsGroupMember) -> ApiError:
-    return ApiError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
     )
 
 

@@ -23,19 +23,21 @@ from pykbroker.state_machine import CoordinatorContext
 from ..classic.classic_group import ClassicGroup
 from ..common.config import GroupConfig, StreamsGroupConfig
 from ..common.context import Step
-from ..common.group import Group
-from ..common.records import CoordinatorRecord
+from ..common.group import Group, GroupType
 from ..common.requests import StreamsHeartbeatAnswer
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
+from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_record_size, check_room, not_found
+from ..modern.membership import known_member
+from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH
 from .assignment_tasks import STANDBY_REPLICAS
 from .configured_topology import ConfiguredTopology, StatusCode, configure
 from .endpoints import partitions_by_endpoint
-from .heartbeat_validation import NO_REBALANCE_TIMEOUT, validate_epoch, validate_request, validate_tasks
+from .heartbeat_validation import validate_epoch, validate_request, validate_tasks
 from .membership import StreamsMembership
 from .reconciliation import Reconciliation
 from .streams_group import StreamsGroup, find_streams
-from .streams_group_member import JOINING_EPOCH, LEAVING_EPOCH, UNREVOKED_TASKS, StreamsGroupMember
+from .streams_group_member import UNREVOKED_TASKS, StreamsGroupMember
 from .streams_records import assignment_record, member_record, topology_record
 from .streams_replay import StreamsReplay
 from .target_assignment import StreamsTargetAssignments
@@ -113,10 +115,10 @@ class StreamsHeartbeats:
         """Raises ApiError."""
         group = find_streams(self._groups, request.group_id)
         if group is None:
-            raise self._not_found(request.group_id, "Group")
+            raise not_found(self._groups, request.group_id, GroupType.STREAMS, "Group")
         if request.shutdown_application:
             _request_shutdown(group, request.member_id)
-        member = self._membership.find_member(group, request.member_id)
+        member = known_member(group, request.member_id)
         self._membership.remove(group, member, "it left", step)
         return StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
 
@@ -126,13 +128,10 @@ class StreamsHeartbeats:
         """Look at everything that may be refused. Raises ApiError. Changes nothing that lasts."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
-        if is_joining and len(group.members) >= self._config.streams_max_size:
-            words = f"The streams group has reached its maximum capacity of {self._config.streams_max_size} members."
-            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, words)
-        member = group.members.get(request.member_id) if is_joining else None
-        if not is_joining:
-            member = self._membership.find_member(group, request.member_id)
-        member = member or StreamsGroupMember(member_id=request.member_id)
+        if is_joining:
+            check_room(group, GroupType.STREAMS, self._config.streams_max_size)
+        is_new = is_joining and request.member_id not in group.members
+        member = StreamsGroupMember(member_id=request.member_id) if is_new else known_member(group, request.member_id)
         validate_epoch(member, request)
         updated = _updated(member, request, context)
         topology = _topology_after(group, request)
@@ -149,12 +148,7 @@ class StreamsHeartbeats:
             return group
         if is_joining and (group is None or (isinstance(group, ClassicGroup) and group.is_empty)):
             return StreamsGroup(group_id, self._topics)
-        raise self._not_found(group_id)
-
-    def _not_found(self, group_id: str, kind: str = "Streams group") -> ApiError:
-        is_other = group_id in self._groups
-        words = f"Group {group_id} is not a streams group." if is_other else f"{kind} {group_id} not found."
-        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, words)
+        raise not_found(self._groups, group_id, GroupType.STREAMS)
 
     def _configured_beat(
         self,
@@ -176,11 +170,11 @@ class StreamsHeartbeats:
 
     def _validate_sizes(self, beat: _Beat) -> None:
         """Raises ApiError for a record that is too large: a failed append makes all groups load again."""
-        group_id = beat.group.group_id
+        group_id, most_bytes = beat.group.group_id, self._config.max_record_bytes
         if beat.updated != beat.before:
-            self._validate_size("member's metadata takes", member_record(group_id, beat.updated))
+            check_record_size("member's metadata takes", member_record(group_id, beat.updated), most_bytes)
         if beat.topology is not beat.group.topology:
-            self._validate_size("topology takes", topology_record(group_id, beat.topology))
+            check_record_size("topology takes", topology_record(group_id, beat.topology), most_bytes)
         self._validate_assignment_size(beat.configured)
 
     def _validate_assignment_size(self, configured: ConfiguredTopology) -> None:
@@ -192,11 +186,6 @@ class StreamsHeartbeats:
         if size_bytes > self._config.max_record_bytes:
             words = f"The tasks of the topology take {size_bytes} bytes, of {self._config.max_record_bytes} at most."
             raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
-
-    def _validate_size(self, what: str, record: CoordinatorRecord) -> None:
-        size_bytes, most = record.size_bytes, self._config.max_record_bytes
-        if size_bytes > most:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The {what} {size_bytes} bytes, of {most} at most.")
 
     # Joining and staying: the changes
 
@@ -211,7 +200,7 @@ class StreamsHeartbeats:
         self._put(beat, configs, step)
         if was_empty:
             self._membership.begin_initial_delay(group.group_id, config.initial_rebalance_delay_ms, step)
-        target = self._target(beat, config, configs, step)
+        target = self._target(beat, config, step)
         current = self._reconcile(group, target, request, step)
         self._membership.keep_session(group, current.member_id, config.session_timeout_ms, step)
         if request.shutdown_application:
@@ -256,7 +245,7 @@ class StreamsHeartbeats:
             group.last_assignment_configs = configs
             self._membership.start_epoch(group, beat.metadata_hash, validated_epoch, step)
 
-    def _target(self, beat: _Beat, config: StreamsGroupConfig, configs: Mapping[str, str], step: Step) -> TasksTuple:
+    def _target(self, beat: _Beat, config: StreamsGroupConfig, step: Step) -> TasksTuple:
         """The member's part of the target assignment, which is computed where that is due."""
         group = beat.group
         if self._membership.is_delayed(group.group_id):
@@ -265,7 +254,7 @@ class StreamsHeartbeats:
             return NO_TASKS
         if group.assignment_epoch < group.group_epoch:
             if self._targets.is_due(group, config.assignment_interval_ms, step):
-                self._targets.update(group, beat.configured, configs, step)
+                self._targets.update(group, step)
             else:
                 words = "Assignment delayed due to the configured assignment interval."
                 beat.statuses.append(Status(status_code=StatusCode.ASSIGNMENT_DELAYED, status_detail=words))
@@ -338,10 +327,9 @@ class StreamsHeartbeats:
 
     def expire_initial_delay(self, group: StreamsGroup, step: Step) -> None:
         """Assign the tasks to the members that have come meanwhile. Members hear of it one by one."""
-        if group.is_empty or group.configured is None or group.group_epoch <= group.assignment_epoch:
+        if group.is_empty or group.configured is None:
             return
-        if self._targets.is_due(group, self._config_of(group.group_id).assignment_interval_ms, step):
-            self._targets.update(group, group.configured, group.last_assignment_configs, step)
+        self._targets.update_if_due(group, self._config_of(group.group_id).assignment_interval_ms, step)
 
 
 def refused_heartbeat(error: ApiError) -> StreamsGroupHeartbeatResponse:

@@ -5,39 +5,22 @@ The model is Kafka's `GroupMetadataManager`.
 
 from __future__ import annotations
 
-from pykbroker.protocol.errors import ApiError, ErrorCode
-from pykbroker.state_machine import CauseKind
-
 from ..common.context import Step
-from ..common.deadlines import Deadlines, RevocationTimeout, SessionTimeout, StreamsInitialDelay
+from ..common.deadlines import RevocationTimeout, StreamsInitialDelay
+from ..modern.membership import ModernMembership
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
-from .streams_records import group_record, member_tombstones
-from .streams_replay import StreamsReplay
+from .streams_records import group_record
+from .tasks import TasksTuple
 
 
-class StreamsMembership:
+class StreamsMembership(ModernMembership[StreamsGroup, StreamsGroupMember, TasksTuple]):
     """The membership of streams groups."""
-
-    def __init__(self, records: StreamsReplay, deadlines: Deadlines) -> None:
-        self._records = records
-        self._deadlines = deadlines
-
-    def find_member(self, group: StreamsGroup, member_id: str) -> StreamsGroupMember:
-        """Raises ApiError where the group has no such member."""
-        member = group.members.get(member_id)
-        if member is None:
-            words = f"Member {member_id} is not a member of group {group.group_id}."
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
-        return member
 
     def remove(self, group: StreamsGroup, member: StreamsGroupMember, cause: str, step: Step) -> None:
         """Remove the member. Those that stay learn of it by a new group epoch."""
         step.because(group.group_id, f"{member.member_id} removed: {cause}")
-        for tombstone in member_tombstones(group.group_id, member.member_id):
-            self._records.change(tombstone, step)
-        self._deadlines.cancel(SessionTimeout(group.group_id, member.member_id))
-        self.stop_awaiting_revocation(group, member)
+        self.forget_member(group, member.member_id, step)
         self.start_epoch(group, group.metadata_hash, group.validated_topology_epoch, step)
 
     def start_epoch(self, group: StreamsGroup, metadata_hash: int, validated_topology_epoch: int, step: Step) -> None:
@@ -45,20 +28,9 @@ class StreamsMembership:
         epoch = group.group_epoch + 1
         configs = group.last_assignment_configs
         record = group_record(group.group_id, epoch, metadata_hash, validated_topology_epoch, configs)
-        self._records.change(record, step)
-        step.because(group.group_id, f"epoch {epoch} begins", CauseKind.REBALANCE)
+        self._records.begin_epoch(group, record, step)
 
     # Timeouts
-
-    def keep_session(self, group: StreamsGroup, member_id: str, timeout_ms: int, step: Step) -> None:
-        self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
-
-    def await_revocation(self, group: StreamsGroup, member: StreamsGroupMember, step: Step) -> None:
-        timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
-        self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
-
-    def stop_awaiting_revocation(self, group: StreamsGroup, member: StreamsGroupMember) -> None:
-        self._deadlines.cancel(RevocationTimeout(group.group_id, member.member_id, member.member_epoch))
 
     def expire_session(self, group: StreamsGroup, member_id: str, step: Step) -> None:
         member = group.members.get(member_id)

@@ -21,18 +21,17 @@ configured topology, the endpoints, and who asked for a shutdown. The model is K
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Final
-
-from pykbroker.protocol.errors import ErrorCode
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from ..common.group import Group, GroupType
 from ..common.records import CoordinatorRecord
 from ..common.topics import TopicsView
+from ..modern.committing_group import CommittingGroup
+from ..modern.modern_group import find_group
 from .streams_group_member import StreamsGroupMember
-from .streams_records import group_tombstone, member_tombstones, target_epoch_tombstone, topology_tombstone
+from .streams_records import RECORDS, topology_tombstone
 from .tasks import NO_TASKS, OwnedTasks, Tasks, TasksTuple
 from .topology import StreamsTopology
 
@@ -42,10 +41,7 @@ if TYPE_CHECKING:
     from .configured_topology import ConfiguredTopology
 
 PROTOCOL_TYPE: Final = "streams"
-FIRST_EPOCH: Final = 1
-"""The epoch of a group without members; 0 is the epoch that a joining member sends."""
 NOT_VALIDATED: Final = -1
-_FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH: Final = 9
 
 
 class StreamsGroupState(Enum):
@@ -59,49 +55,30 @@ class StreamsGroupState(Enum):
     DEAD = "Dead"
 
 
-class Incarnation:
-    """The incarnation tells a group from earlier and later groups of the same id.
-
-    A copy of a group has the same incarnation.
-    """
-
-
-class StreamsGroup:
+class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
     """A streams group, with what is derived from its members.
 
-    topics: tells the names of topics that are committed for by their ids. members: values; a change puts another value
-    in a member's place. seen_topic_change: the number of the newest topic change that the group has looked at
-    (`common.topic_changes`). endpoints: by member, as members were told.
+    topics: tells the names of topics that are committed for by their ids. endpoints: by member, as members were told.
     """
 
     type: ClassVar[GroupType] = GroupType.STREAMS
 
     def __init__(self, group_id: str, topics: TopicsView) -> None:
-        self.group_id = group_id
-        self.incarnation = Incarnation()
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
+        super().__init__(group_id)
         self.validated_topology_epoch = 0
         self.last_assignment_configs: Mapping[str, str] = {}
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
         self.topology: StreamsTopology | None = None
-        self.members: dict[str, StreamsGroupMember] = {}
-        self.target_assignment: dict[str, TasksTuple] = {}
         self.configured: ConfiguredTopology | None = None
         self.shutdown_requested_by: str | None = None
         self.endpoint_information_epoch = 0
         self.endpoints: dict[str, EndpointToPartitions] = {}
-        self.seen_topic_change = 0
         self._topics = topics
         self._active: dict[str, dict[int, str]] = {}
         self._others: dict[str, dict[int, frozenset[str]]] = {}
 
-    def copy(self) -> StreamsGroup:
+    def copy(self) -> Self:
         """A group that no later change reaches. Members, tasks and topologies are values."""
-        other = copy.copy(self)
-        other.members = dict(self.members)
-        other.target_assignment = dict(self.target_assignment)
+        other = super().copy()
         other.endpoints = dict(self.endpoints)
         other._active = {name: dict(owners) for name, owners in self._active.items()}
         other._others = {name: dict(owners) for name, owners in self._others.items()}
@@ -119,18 +96,7 @@ class StreamsGroup:
             return StreamsGroupState.NOT_READY
         if self.group_epoch > self.assignment_epoch:
             return StreamsGroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return StreamsGroupState.STABLE
-        return StreamsGroupState.RECONCILING
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
-    def has_pending_members(self) -> bool:
-        """A member brings its own member id."""
-        return False
+        return StreamsGroupState.STABLE if self.is_reconciled else StreamsGroupState.RECONCILING
 
     @property
     def topic_names(self) -> frozenset[str]:
@@ -153,61 +119,10 @@ class StreamsGroup:
         """Tell whether the process has the task as standby or warm-up task, or must still give that up."""
         return process_id in self._others.get(subtopology_id, {}).get(partition, frozenset())
 
-    # Offsets
-
-    def validate_offset_commit(
-        self, member_id: str, instance_id: str | None, member_epoch: int, version: int
-    ) -> ErrorCode:
-        if member_epoch < 0 and self.is_empty:
-            return ErrorCode.NONE
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if version < _FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
-            return ErrorCode.UNSUPPORTED_VERSION
-        return ErrorCode.STALE_MEMBER_EPOCH if member_epoch > member.member_epoch else ErrorCode.NONE
-
-    def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
-        """Check who commits in a transaction. A producer that does not say for whom it commits may do so."""
-        if member_epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
-            return ErrorCode.NONE
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.STALE_MEMBER_EPOCH if member_epoch > member.member_epoch else ErrorCode.NONE
-
-    def validate_committed_partitions(
-        self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
-    ) -> ErrorCode:
-        """A member whose epoch has moved on may still commit for tasks that it kept: the epoch counts in which a task
-        was assigned to it."""
-        member = self.members.get(member_id)
-        if member is None or member_epoch == member.member_epoch:
-            return ErrorCode.NONE
+    def assignment_epoch_of(self, member: StreamsGroupMember, topic_id: bytes, partition: int) -> int | None:
         subtopology_of = {} if self.topology is None else self.topology.subtopology_of_source
-        for topic_id, partition in partitions:
-            subtopology_id = subtopology_of.get(self._topics.topic_name(topic_id) or "")
-            if subtopology_id is None:
-                return ErrorCode.STALE_MEMBER_EPOCH
-            assigned_in = member.assignment_epoch_of(subtopology_id, partition)
-            if assigned_in is None or member_epoch < assigned_in:
-                return ErrorCode.STALE_MEMBER_EPOCH
-        return ErrorCode.NONE
-
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Check an OffsetFetch; a request that does not claim to be a member's may read."""
-        if member_id is None and member_epoch < 0:
-            return ErrorCode.NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member_epoch == member.member_epoch else ErrorCode.STALE_MEMBER_EPOCH
-
-    def validate_offset_delete(self) -> ErrorCode:
-        return ErrorCode.NONE
-
-    def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
-        return commit_timestamp_ms
+        subtopology_id = subtopology_of.get(self._topics.topic_name(topic_id) or "")
+        return None if subtopology_id is None else member.assignment_epoch_of(subtopology_id, partition)
 
     # Changes
 
@@ -275,13 +190,8 @@ class StreamsGroup:
     # Records
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
-        by_member = [list(member_tombstones(self.group_id, member_id)) for member_id in self.members]
-        assignments, targets, members = zip(*by_member, strict=True) if by_member else ((), (), ())
-        yield from assignments
-        yield from targets
-        yield target_epoch_tombstone(self.group_id)
-        yield from members
-        yield group_tombstone(self.group_id)
+        yield from RECORDS.tombstones_of_members(self.group_id, self.members)
+        yield RECORDS.group_tombstone(self.group_id)
         yield topology_tombstone(self.group_id)
 
 
@@ -290,5 +200,4 @@ def _held(member: StreamsGroupMember) -> tuple[str, OwnedTasks, OwnedTasks]:
 
 
 def find_streams(groups: Mapping[str, Group], group_id: str) -> StreamsGroup | None:
-    group = groups.get(group_id)
-    return group if isinstance(group, StreamsGroup) else None
+    return find_group(groups, group_id, StreamsGroup)

@@ -26,11 +26,10 @@ from pykbroker.protocol.messages.streams_group_records import (
     StreamsGroupMemberMetadataValue,
 )
 
+from ..modern.committing_group import CommittingMember
+from ..modern.modern_member import LEAVING_EPOCH, with_epochs
 from .tasks import NOTHING_OWNED, OwnedTasks, Tasks, TasksWithEpochs, in_order, tasks_of
 
-JOINING_EPOCH: Final = 0
-LEAVING_EPOCH: Final = -1
-STATIC_LEAVING_EPOCH: Final = -2
 NO_TOPOLOGY_EPOCH: Final = -1
 
 
@@ -47,22 +46,15 @@ STABLE, UNREVOKED_TASKS, UNRELEASED_TASKS, UNKNOWN = MemberState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsGroupMember:
+class StreamsGroupMember(CommittingMember):
     """A member of a streams group, as a value.
 
     process_id: of the process that the member is a thread of. user_endpoint: host and port where the process answers
     interactive queries.
     """
 
-    member_id: str
-    member_epoch: int = 0
     previous_member_epoch: int = 0
     state: MemberState = STABLE
-    instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout_ms: int = -1
     topology_epoch: int = NO_TOPOLOGY_EPOCH
     process_id: str = ""
     user_endpoint: tuple[str, int] | None = None
@@ -159,7 +151,6 @@ class StreamsGroupMember:
         )
 
     def without_assignment(self) -> StreamsGroupMember:
-        """The member after a tombstone of its assignment: it gave up everything by leaving."""
         return replace(
             self,
             member_epoch=LEAVING_EPOCH,
@@ -194,13 +185,9 @@ def _written_with_epochs(tasks: TasksWithEpochs) -> list[StreamsGroupCurrentMemb
 def _read_with_epochs(
     written: Sequence[StreamsGroupCurrentMemberAssignmentValueTaskIds], member_epoch: int
 ) -> dict[str, dict[int, int]]:
-    """Tasks with their assignment epochs. Where a record has none, the member's own epoch, which is not below them,
-    stands for them."""
     tasks: dict[str, dict[int, int]] = {}
     for each in written:
-        epochs = each.assignment_epochs
-        if epochs is None or len(epochs) != len(each.partitions):
-            epochs = [member_epoch] * len(each.partitions)
         if each.partitions:
-            tasks.setdefault(each.subtopology_id, {}).update(zip(each.partitions, epochs, strict=True))
+            epochs = with_epochs(each.partitions, each.assignment_epochs, member_epoch)
+            tasks.setdefault(each.subtopology_id, {}).update(epochs)
     return tasks

@@ -6,7 +6,6 @@ The model is the streams part of Kafka's `GroupMetadataManager`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TypeGuard
 
 from ..common.config import GroupConfig, StreamsGroupConfig
 from ..common.context import Step
@@ -14,17 +13,14 @@ from ..common.deadlines import Deadlines, RevocationTimeout, SessionTimeout, Str
 from ..common.group import Group
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
-from .assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentOffload
+from ..modern.assignment_tasks import AssignmentOffload
 from .descriptions import StreamsGroupAsOfNow, group_as_of_now
 from .heartbeats import OnConversion, StreamsHeartbeats
 from .membership import StreamsMembership
-from .streams_group import StreamsGroup, find_streams
+from .streams_group import StreamsGroup
 from .streams_group_member import UNREVOKED_TASKS
 from .streams_replay import StreamsReplay
 from .target_assignment import StreamsTargetAssignments
-
-MOST_CHANGED_TOPICS = 200
-"""How many topics a shard is told by name that they have changed: there are many shards."""
 
 
 class StreamsGroups:
@@ -40,7 +36,7 @@ class StreamsGroups:
         deadlines: Deadlines,
         topics: TopicsView,
         config_of: Callable[[str], StreamsGroupConfig],
-        assignments: StreamsAssignmentOffload | None,
+        assignments: AssignmentOffload | None,
         metadata_hash: MetadataHash,
         on_conversion: OnConversion,
     ) -> None:
@@ -65,6 +61,7 @@ class StreamsGroups:
         self.heartbeat = self._heartbeats.heartbeat
         self.forget = self._membership.forget
         self.replay = records.replay
+        self.put_assignment = self._targets.put_awaited
 
     def describe(self, group_id: str) -> StreamsGroupAsOfNow:
         return group_as_of_now(self._groups.get(group_id), group_id)
@@ -72,21 +69,8 @@ class StreamsGroups:
     # Topics and assignments
 
     def on_topics_changed(self, names: Collection[str]) -> None:
-        """Topics were created, have more partitions, or were deleted: groups look at them again in their next
-        heartbeats. The hashes of topics, which are shared with consumer groups, are forgotten by those."""
-        if len(names) > MOST_CHANGED_TOPICS:
-            self._topic_changes.note_all()
-        else:
-            self._topic_changes.note(names)
-
-    @staticmethod
-    def is_assignment(computed: object) -> TypeGuard[ComputedStreamsAssignment]:
-        """Tell whether the assignment is one of a streams group."""
-        return isinstance(computed, ComputedStreamsAssignment)
-
-    def put_assignment(self, computed: ComputedStreamsAssignment, step: Step) -> None:
-        """Take a target assignment that was computed beside the event loop; members hear of it one by one."""
-        self._targets.put_awaited(find_streams(self._groups, computed.task.group_id), computed, step)
+        """Groups look at their topics again in their next heartbeats. The shared hash forgets them elsewhere."""
+        self._topic_changes.note(names)
 
     # Timers
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
@@ -19,13 +19,10 @@ from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 
 if TYPE_CHECKING:
-    from pykbroker.groups.common.records import EncodedRecord
-    from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
-    from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment, ShareAssignmentTask
-    from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment, StreamsAssignmentTask
+    from pykbroker.groups.modern.assignment_tasks import AssignmentTask, ComputedAssignment, InBatches
 
-    Task: TypeAlias = AssignmentTask | ShareAssignmentTask | StreamsAssignmentTask
-    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment
+    Task: TypeAlias = AssignmentTask[Any, Any]
+    Computed: TypeAlias = ComputedAssignment[Any, Any]
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +36,7 @@ MOST_WAITING: Final = 16
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     task: Task
-    in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]
+    in_batches: InBatches
     put: Callable[[Computed], None]
 
 
@@ -58,7 +55,7 @@ class AssignmentThreads:
     def begin(
         self,
         task: Task,
-        in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]],
+        in_batches: InBatches,
         put: Callable[[Computed], None],
     ) -> None:
         """Begin with an assignment when its turn has come.
@@ -97,7 +94,7 @@ class AssignmentThreads:
 
 
 class ShardAssignments:
-    """The assignments of one shard: a `pykbroker.groups.shard.AssignmentOffload`.
+    """The assignments of one shard: a `pykbroker.groups.modern.assignment_tasks.AssignmentOffload`.
 
     encoding: gives what puts records into batches in a thread, of a size that the log takes now. put: what assignments
     go through.
@@ -106,7 +103,7 @@ class ShardAssignments:
     def __init__(
         self,
         assignments: AssignmentThreads,
-        encoding: Callable[[], Callable[[Sequence[EncodedRecord]], Sequence[bytes]]],
+        encoding: Callable[[], InBatches],
         put: Callable[[Computed], None],
     ) -> None:
         self._assignments = assignments

@@ -7,11 +7,11 @@ is `GroupCoordinatorService`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -19,7 +19,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
 from pykbroker.config.group_keys import GroupValues, group_values
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig, StreamsGroupConfig
-from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
+from pykbroker.groups.common.records import CoordinatorRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
 from pykbroker.metadata.image import ImageChanges, MetadataImage
@@ -43,14 +43,10 @@ from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
 if TYPE_CHECKING:
-    from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
+    from pykbroker.groups.modern.assignment_tasks import ComputedAssignment, InBatches
     from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
     from pykbroker.groups.shard import GroupRequest, GroupShard
-    from pykbroker.groups.share.share_assignment_tasks import ComputedShareAssignment
     from pykbroker.groups.share.state_changes import ShareInitialization
-    from pykbroker.groups.streams.assignment_tasks import ComputedStreamsAssignment
-
-    Computed: TypeAlias = ComputedAssignment | ComputedShareAssignment | ComputedStreamsAssignment
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -119,12 +115,12 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             self.streams_config,
         )
 
-    def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
+    def _encoding(self, partition: Partition) -> InBatches:
         """Return what puts records into batches that the partition takes."""
         timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
         return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
 
-    def _put_assignment(self, partition: Partition, computed: Computed) -> None:
+    def _put_assignment(self, partition: Partition, computed: ComputedAssignment[Any, Any]) -> None:
         """Give the assignment to whichever shard the partition has now: only the one that wanted it takes it."""
         led = self._shards.get(partition.index)
         if led is None or led.partition is not partition:
@@ -264,7 +260,7 @@ def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.forget_topics(deleted, now_ms, timestamp_ms)
 
 
-def _putting(computed: Computed) -> MakeStep[GroupShard]:
+def _putting(computed: ComputedAssignment[Any, Any]) -> MakeStep[GroupShard]:
     return lambda shard, now_ms, timestamp_ms: shard.put_assignment(computed, now_ms, timestamp_ms)
 
 

@@ -1,0 +1,56 @@
+"""Membership of groups of a new protocol: epochs begin, members are forgotten, and have deadlines.
+
+The model is Kafka's `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from pykbroker.protocol.errors import ApiError, ErrorCode
+
+from ..common.context import Step
+from ..common.deadlines import Deadlines, RevocationTimeout, SessionTimeout, cancel_timeouts_of_member
+from .committing_group import CommittingMember
+from .modern_group import ModernGroup, TargetT
+from .modern_member import MemberT
+from .modern_replay import GroupT, ModernReplay
+
+
+class ModernMembership(Generic[GroupT, MemberT, TargetT]):
+    """The membership of groups of one type."""
+
+    def __init__(self, records: ModernReplay[GroupT, MemberT, TargetT], deadlines: Deadlines) -> None:
+        self._records = records
+        self._deadlines = deadlines
+
+    def forget_member(self, group: GroupT, member_id: str, step: Step) -> None:
+        """Take the member and all that it had out of the group."""
+        for tombstone in self._records.records.member_tombstones(group.group_id, member_id):
+            self._records.change(tombstone, step)
+        self.cancel_timeouts(group, member_id)
+
+    # Timeouts
+
+    def keep_session(self, group: GroupT, member_id: str, timeout_ms: int, step: Step) -> None:
+        self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
+
+    def await_revocation(self, group: GroupT, member: CommittingMember, step: Step) -> None:
+        """Start the time in which the member has to give up what it was told to."""
+        timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
+        self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
+
+    def stop_awaiting_revocation(self, group: GroupT, member: CommittingMember) -> None:
+        self._deadlines.cancel(RevocationTimeout(group.group_id, member.member_id, member.member_epoch))
+
+    def cancel_timeouts(self, group: GroupT, member_id: str) -> None:
+        cancel_timeouts_of_member(self._deadlines, group.group_id, member_id)
+
+
+def known_member(group: ModernGroup[MemberT, Any], member_id: str) -> MemberT:
+    """The member of that id. Raises ApiError where the group has none."""
+    member = group.members.get(member_id)
+    if member is None:
+        words = f"Member {member_id} is not a member of group {group.group_id}."
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
+    return member
