@@ -11,6 +11,9 @@ NEW_IN_4_4: Final = {
     ApiKey.API_VERSIONS: (5, 4),
     ApiKey.TXN_OFFSET_COMMIT: (6, 5),
     ApiKey.DELETE_GROUPS: (3, 2),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (1, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (1, 0),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: (0, None),
     ApiKey.UNREGISTER_CONTROLLER: (0, None),
 }
 """The newest version of Kafka 4.4 that pykbroker serves, and that of 4.3.1, which may not know the API."""

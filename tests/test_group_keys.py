@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, check_group_configs, group_keys
+from pykbroker.config.dead_letters import DeadLetterSettings, dead_letter_settings
 from pykbroker.config.group_bounds import BOUNDS, Bound, keys_of
-from pykbroker.config.group_keys import broker_key, broker_keys_of_groups, group_values
+from pykbroker.config.group_keys import GROUP_KEYS_OF_4_4, broker_key, broker_keys_of_groups, group_values
 from pykbroker.config.offset_reset import OffsetReset, offset_reset
 
 BROKER = BrokerConfig({})
@@ -31,7 +34,75 @@ def test_a_group_without_a_value_has_the_brokers(name: str) -> None:
     default = broker_key(name)
     assert default is not None
     assert broker_keys()[default].default == group_keys()[name].default
-    assert group_values({}, BROKER).int(name) == BROKER.int(default)
+    if group_keys()[name].type in ("int", "long"):
+        assert group_values({}, BROKER).int(name) == BROKER.int(default)
+
+
+def test_a_group_without_a_list_has_the_brokers() -> None:
+    key = "streams.rack.aware.assignment.tags"
+    broker = BrokerConfig({f"group.{key}": "zone, rack"})
+    assert group_values({}, BROKER).list(key) == []
+    assert group_values({}, broker).list(key) == ["zone", "rack"]
+    assert group_values({key: " cluster,zone"}, broker).list(key) == ["cluster", "zone"]
+    assert group_values({key: ""}, broker).list(key) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        (
+            "share.session.timeout.ms",
+            "60001",
+            "share.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+        ),
+        ("streams.num.standby.replicas", "3", "streams.num.standby.replicas must be less than or equal to 2"),
+        ("streams.num.warmup.replicas", "21", "streams.num.warmup.replicas must be less than or equal to 20"),
+        (
+            "streams.task.offset.interval.ms",
+            "14999",
+            "streams.task.offset.interval.ms must be greater than or equal to 15000",
+        ),
+        (
+            "streams.rack.aware.assignment.tags",
+            "zone , rack,zone",
+            "streams.rack.aware.assignment.tags must not contain duplicate tag keys.",
+        ),
+        (
+            "streams.rack.aware.assignment.tags",
+            "zone,,rack",
+            "Configuration 'streams.rack.aware.assignment.tags' values must not be empty.",
+        ),
+        (
+            "streams.assignor.name",
+            "mine",
+            "streams.assignor.name 'mine' is not a registered task assignor. Registered assignors are: [sticky].",
+        ),
+    ],
+)
+def test_a_group_of_4_4_may_have_what_the_broker_allows(name: str, text: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        check_group_configs({name: text}, OF_BROKER, is_of_4_4=True)
+    assert str(refused.value) == reason
+    if name in GROUP_KEYS_OF_4_4:
+        assert refusal(name, text) == f"Unknown group config name: {name}"
+    check_group_configs({"streams.rack.aware.assignment.tags": "a,b"}, OF_BROKER, is_of_4_4=True)
+    check_group_configs({"streams.assignor.name": "sticky"}, OF_BROKER, is_of_4_4=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("group.streams.assignors", "mine"),
+        ("group.streams.assignors", "sticky,org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"),
+        ("group.streams.rack.aware.assignment.tags", "a, b,a"),
+        ("group.streams.topology.description.plugin.class", "com.example.Mine"),
+        ("group.streams.num.warmup.replicas", "21"),
+        ("group.streams.task.offset.interval.ms", "14999"),
+    ],
+)
+def test_a_broker_that_could_not_serve_a_name_does_not_start(name: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(name)):
+        BrokerConfig({name: text})
 
 
 @pytest.mark.parametrize(
@@ -80,7 +151,7 @@ def test_a_heartbeat_is_shorter_than_a_session(kind: str) -> None:
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
 def test_a_value_counts_within_the_bounds_that_the_broker_has_now(bound: Bound) -> None:
     name, least, most = bound.name, bound.least, bound.most
-    assert group_values({name: "2147483647"}, BROKER).int(name) == BROKER.int(most)
+    assert group_values({name: "2147483647"}, BROKER).int(name) == (BROKER.int(most) if most else 2147483647)
     assert group_values({name: "0"}, BROKER).int(name) == (BROKER.int(least) if least else 0)
 
 
@@ -158,3 +229,28 @@ def test_parts_of_a_duration_add_up(days: int, hours: int, seconds: int, millis:
     else:
         with pytest.raises(ValueError, match="negative"):
             offset_reset(text)
+
+
+@pytest.mark.parametrize("topic", ["__dlq", "__consumer_offsets"])
+def test_dead_letters_go_to_no_internal_topic(topic: str) -> None:
+    key = "errors.deadletterqueue.topic.name"
+    with pytest.raises(ConfigurationError) as refused:
+        check_group_configs({key: topic}, OF_BROKER)
+    assert str(refused.value) == f"{key}: DLQ topic name must not start with '__'"
+    check_group_configs({key: f"dlq.{topic}"}, OF_BROKER)
+    check_group_configs({key: ""}, OF_BROKER)
+
+
+def test_the_settings_of_dead_letters_are_the_groups_and_the_brokers() -> None:
+    def settings(dynamic: dict[str, str], **of_group: str) -> DeadLetterSettings:
+        overrides = {f"errors.deadletterqueue.{name.replace('_', '.')}": text for name, text in of_group.items()}
+        return dead_letter_settings(group_values(overrides, BROKER, dynamic), BROKER, dynamic)
+
+    assert settings({}) == DeadLetterSettings("", copies_records=False, creates_topic=False, prefix="dlq.")
+    changed = {
+        "errors.deadletterqueue.auto.create.topics.enable": " TRUE ",
+        "errors.deadletterqueue.topic.name.prefix": "",
+    }
+    assert settings(changed, topic_name="dlq.x", copy_record_enable="true") == DeadLetterSettings(
+        "dlq.x", copies_records=True, creates_topic=True, prefix=""
+    )

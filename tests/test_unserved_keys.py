@@ -13,7 +13,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, grou
 from pykbroker.config.broker_keys import OF_KAFKA_4_4
 from pykbroker.config.dynamic_listeners import KEYS
 from pykbroker.config.group_bounds import BOUNDS, KINDS, keys_of
-from pykbroker.config.group_keys import broker_key
+from pykbroker.config.group_keys import GROUP_KEYS_OF_4_4, WITHOUT_EFFECT, broker_key
 from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS_OF_4_4
 from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
@@ -90,7 +90,7 @@ def is_topic_key_read(name: str) -> bool:
 
 def is_read(name: str) -> bool:
     topic_names = [topic_name for topic_name, names in BROKER_SYNONYMS.items() if name in names]
-    of_groups = {broker_key(each) for each in group_keys()}.union(*map(keys_of, BOUNDS))
+    of_groups = {broker_key(each) for each in group_keys() if each not in WITHOUT_EFFECT}.union(*map(keys_of, BOUNDS))
     return name in code()[0] or name in of_groups or any(is_topic_key_read(each) for each in topic_names)
 
 
@@ -103,17 +103,23 @@ def test_there_are_the_keys_that_kafka_has() -> None:
     }
     assert set(documented) == of("broker")
     assert set(topic_keys()) == of("topic")
-    assert set(group_keys()) == of("group")
+    assert set(group_keys()) - GROUP_KEYS_OF_4_4 == of("group")
     types = {name: type_ for kind, name, type_, *_ in OF_KAFKA if kind == "broker"}
     assert documented == types
 
 
 def test_the_keys_of_4_4_are_no_others_than_those_that_it_added() -> None:
     """They are no keys of 4.3, and each has the default that Kafka 4.4.0 has."""
-    assert not {name for _, name, *_ in OF_KAFKA} & {*OF_KAFKA_4_4, *TOPIC_KEYS_OF_4_4}
+    assert not {name for _, name, *_ in OF_KAFKA} & {*OF_KAFKA_4_4, *TOPIC_KEYS_OF_4_4, *GROUP_KEYS_OF_4_4}
     assert {name: broker_keys()[name].default for name in OF_KAFKA_4_4} == {
         "errors.deadletterqueue.auto.create.topics.enable": "false",
         "errors.deadletterqueue.topic.name.prefix": "dlq.",
+        "group.consumer.assignor.offload.enable": "true",
+        "group.share.assignor.offload.enable": "true",
+        "group.streams.assignor.offload.enable": "true",
+        "group.streams.assignors": "sticky",
+        "group.streams.rack.aware.assignment.tags": "",
+        "group.streams.topology.description.plugin.class": None,
         "log.remote.copy.lag.bytes": "-1",
         "log.remote.copy.lag.ms": "0",
         "max.decompressed.message.bytes": "2147483639",
@@ -121,7 +127,22 @@ def test_the_keys_of_4_4_are_no_others_than_those_that_it_added() -> None:
         "sasl.oauthbearer.allow.unverified.issuer": "false",
     }
     assert {name: key.default for name, key in TOPIC_KEYS_OF_4_4.items()} == {
-        "max.decompressed.message.bytes": "2147483639"
+        "errors.deadletterqueue.group.enable": "false",
+        "max.decompressed.message.bytes": "2147483639",
+        "remote.copy.lag.bytes": "-1",
+        "remote.copy.lag.ms": "0",
+    }
+    assert {name: group_keys()[name].default for name in GROUP_KEYS_OF_4_4} == {
+        "errors.deadletterqueue.copy.record.enable": "false",
+        "errors.deadletterqueue.topic.name": "",
+        "consumer.assignor.offload.enable": "true",
+        "share.assignor.offload.enable": "true",
+        "streams.acceptable.recovery.lag": "10000",
+        "streams.assignor.name": "sticky",
+        "streams.assignor.offload.enable": "true",
+        "streams.num.warmup.replicas": "2",
+        "streams.rack.aware.assignment.tags": "",
+        "streams.task.offset.interval.ms": "60000",
     }
 
 
@@ -148,6 +169,7 @@ ACTED_ON_AT_RUN_TIME = {
         "leader.replication.throttled.rate",
         "replica.alter.log.dirs.io.max.bytes.per.second",
     },
+    "dead letters": {"errors.deadletterqueue.auto.create.topics.enable", "errors.deadletterqueue.topic.name.prefix"},
     "groups": {f"group.{kind}.assignment.interval.ms" for kind in KINDS},
     "listeners": set(KEYS),
     "dynamic settings": {*WATCHED, "num.recovery.threads.per.data.dir"},

@@ -10,7 +10,7 @@ A module that is added to this folder is served and advertised from then on. The
   `update_features`.
 - classic groups: `find_coordinator`, `join_group`, `sync_group`, `heartbeat`, `leave_group`.
 - consumer groups: `consumer_group_heartbeat`, `consumer_group_describe`.
-- streams groups: `streams_group_heartbeat`, `streams_group_describe`.
+- streams groups: `streams_group_heartbeat`, `streams_group_describe`, `streams_group_topology_description_update`.
 - offsets of groups: `offset_commit`, `offset_fetch`, `offset_delete`, `txn_offset_commit`.
 - administration of groups: `list_groups`, `describe_groups`, `delete_groups`.
 - share groups: `share_group_heartbeat`, `share_group_describe`, `describe_share_group_offsets`,

@@ -1,7 +1,11 @@
-"""StreamsGroupDescribe (key 89): epochs, topology and members of streams groups (KIP-1071). Served is version 0."""
+"""StreamsGroupDescribe (key 89): epochs, topology and members of streams groups (KIP-1071).
+
+Served are versions 0 and 1; 1 tells the assignor, and the description of the topology (KIP-1331).
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pykbroker.groups.common.requests import DescribeStreamsGroup
@@ -32,10 +36,15 @@ _DESCRIBER: GroupDescriber[DescribedGroup, StreamsGroupAsOfNow] = GroupDescriber
 )
 
 
+def _with_description(group_id: str) -> DescribeStreamsGroup:
+    return DescribeStreamsGroup(group_id=group_id, with_description=True)
+
+
 @handles(StreamsGroupDescribeRequest, needs=RIGHTS)
 async def streams_group_describe(
     context: RequestContext[Broker], request: StreamsGroupDescribeRequest
 ) -> StreamsGroupDescribeResponse:
     with_operations = request.include_authorized_operations
-    groups = await _DESCRIBER.describe(context, request.group_ids, with_operations=with_operations)
+    describer = replace(_DESCRIBER, request=_with_description) if request.include_topology_description else _DESCRIBER
+    groups = await describer.describe(context, request.group_ids, with_operations=with_operations)
     return StreamsGroupDescribeResponse(groups=groups.of(DescribedGroup))

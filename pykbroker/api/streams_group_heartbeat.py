@@ -1,4 +1,7 @@
-"""StreamsGroupHeartbeat (key 88): a member of a streams group joins, stays, and leaves (KIP-1071). Served is version 0.
+"""StreamsGroupHeartbeat (key 88): a member of a streams group joins, stays, and leaves (KIP-1071).
+
+Served are versions 0 and 1, with the rules of Kafka 4.3 and of 4.4; 1 asks for the description of the topology
+(KIP-1331). In a cluster whose metadata.version is one of 4.4's, 0 has the rules of 4.4, too.
 
 Internal topics that a group needs are created by the broker, as long as the client may create them. The member is told
 at once that they are missing, and hears with a later heartbeat that they are there.

@@ -4,7 +4,8 @@
 - `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`, `client_metrics_keys`:
   the keys of Kafka; `own_keys`: those that pykbroker has besides.
 - `listener_keys`: keys that are set for one listener.
-- Rules among keys: `listeners`, `roles`, `consumer_groups`, `group_bounds`; `offset_reset`: where share groups begin.
+- Rules among keys: `listeners`, `roles`, `consumer_groups`, `group_bounds`, `streams_groups`; `offset_reset`: where
+  share groups begin.
 - `cluster_plan`: nodes, ports and properties of a cluster on this host.
 - `client_port`, `development`: what flags of the start stand for.
 - `unserved_keys`: keys that Kafka acts on and this broker does not.

@@ -24,6 +24,14 @@ from .listeners import Listeners, parse_endpoint, resolve
 from .own_keys import CONSOLE_CLIENT, is_of_web_tls, node_keys
 from .properties import read_properties
 from .roles import check_roles
+from .streams_groups import (
+    STREAMS_ASSIGNORS,
+    STREAMS_RACK_AWARE_TAGS,
+    TOPOLOGY_PLUGIN,
+    check_rack_aware_tags,
+    check_topology_plugin,
+    streams_assignors,
+)
 from .topic_keys import BROKER_SYNONYMS, TOPIC_KEYS_OF_4_4, topic_keys
 from .unserved_keys import check_served, given_without_effect
 
@@ -129,6 +137,9 @@ class BrokerConfig:
             )
         connection_counts(self, [each.name for each in self.listeners.all])
         check_group_bounds(self.int, self.list(SHARE_ASSIGNORS))
+        streams_assignors(self.list(STREAMS_ASSIGNORS))
+        check_rack_aware_tags(STREAMS_RACK_AWARE_TAGS, self.given.get(STREAMS_RACK_AWARE_TAGS))
+        check_topology_plugin(self.text(TOPOLOGY_PLUGIN))
         check_assignors(self.list(ASSIGNORS))
         check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
         check_listeners_exist(self.given, self.listeners.known_names)

@@ -23,7 +23,10 @@ SHARE_ASSIGNOR_NAMES: Final = ("simple", "org.apache.kafka.coordinator.group.ass
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Bounds of a group's key. default, least and most are keys of the broker; least is empty where 0 is."""
+    """Bounds of a group's key. default, least and most are keys of the broker.
+
+    least, most: empty where the key's own validity is all that there is.
+    """
 
     name: str
     default: str
@@ -47,6 +50,13 @@ BOUNDS: Final = (
         "streams.num.standby.replicas", "group.streams.num.standby.replicas", "", "group.streams.max.standby.replicas"
     ),
     *_bounds_of("streams", "assignment.interval.ms"),
+    Bound(
+        "streams.task.offset.interval.ms",
+        "group.streams.task.offset.interval.ms",
+        "group.streams.min.task.offset.interval.ms",
+        "",
+    ),
+    Bound("streams.num.warmup.replicas", "group.streams.num.warmup.replicas", "", "group.streams.max.warmup.replicas"),
 )
 """In the order in which Kafka looks at them, so that the same one is complained about."""
 
@@ -62,11 +72,11 @@ def check_group_bounds(number: Callable[[str], int], share_assignors: list[str])
     """Raises InvalidValue where the broker's settings of groups do not fit each other. number: gives a key's value."""
     for bound in BOUNDS:
         key, least, most = bound.default, bound.least, bound.most
-        if least and number(most) < number(least):
+        if least and most and number(most) < number(least):
             raise InvalidValue(most, number(most), f"at least {least} ({number(least)})")
         if least and number(key) < number(least):
             raise InvalidValue(key, number(key), f"at least {least} ({number(least)})")
-        if number(key) > number(most):
+        if most and number(key) > number(most):
             raise InvalidValue(key, number(key), f"at most {most} ({number(most)})")
     for kind in KINDS:
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
@@ -78,18 +88,28 @@ def check_group_bounds(number: Callable[[str], int], share_assignors: list[str])
     _check_share_assignors(share_assignors)
 
 
-def check_values_of_group(values: Mapping[str, int], broker: Mapping[str, int]) -> None:
+def check_bounds_of_group(values: Mapping[str, int], broker: Mapping[str, int], *, is_of_4_4: bool = False) -> None:
     """Raises ConfigurationError where numbers of a group are out of the broker's bounds, in Kafka's words.
 
-    values: of the bounded keys that the group has itself. broker: values of the broker's keys in `keys_of`.
+    values: of the bounded keys that the group has itself. broker: values of the broker's keys in `keys_of`. is_of_4_4:
+    whether the words are those of Kafka 4.4, which names the bounds by their values, else those of 4.3.
     """
     for bound in BOUNDS:
         if bound.name not in values:
             continue
-        if bound.least and values[bound.name] < broker[bound.least]:
-            raise ConfigurationError(f"{bound.name} must be greater than or equal to {bound.least}")
-        if values[bound.name] > broker[bound.most]:
-            raise ConfigurationError(f"{bound.name} must be less than or equal to {bound.most}")
+        is_below = bound.least != "" and values[bound.name] < broker[bound.least]
+        is_above = bound.most != "" and values[bound.name] > broker[bound.most]
+        if not (is_below or is_above):
+            continue
+        if is_of_4_4 and bound.least and bound.most:
+            range_of_group = f"{broker[bound.least]} to {broker[bound.most]}"
+            raise ConfigurationError(f"{bound.name} must be in the range {range_of_group} inclusive.")
+        which, key = ("greater", bound.least) if is_below else ("less", bound.most)
+        raise ConfigurationError(f"{bound.name} must be {which} than or equal to {broker[key] if is_of_4_4 else key}")
+
+
+def check_sessions_of_group(values: Mapping[str, int], broker: Mapping[str, int]) -> None:
+    """Raises ConfigurationError where a heartbeat is not shorter than a session, in Kafka's words."""
     for kind in KINDS:
         heartbeat, session = (BOUND_OF[f"{kind}.{each}"] for each in ("heartbeat.interval.ms", "session.timeout.ms"))
         if _effective(session, values, broker) <= _effective(heartbeat, values, broker):
@@ -104,7 +124,7 @@ def clamped(name: str, value: int, number: Callable[[str], int]) -> int:
     bound = BOUND_OF.get(name)
     if bound is None:
         return value
-    value = min(value, number(bound.most))
+    value = min(value, number(bound.most)) if bound.most else value
     return max(value, number(bound.least)) if bound.least else value
 
 

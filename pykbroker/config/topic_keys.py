@@ -34,6 +34,8 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
     "min.insync.replicas": ("min.insync.replicas",),
     "preallocate": ("log.preallocate",),
+    "remote.copy.lag.bytes": ("log.remote.copy.lag.bytes",),
+    "remote.copy.lag.ms": ("log.remote.copy.lag.ms",),
     "retention.bytes": ("log.retention.bytes",),
     "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "segment.bytes": ("log.segment.bytes",),
@@ -45,17 +47,22 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
 """A topic's key -> the broker's keys that give its default, the first that is set winning."""
 
 TOPIC_KEYS_OF_4_4 = {
+    "errors.deadletterqueue.group.enable": ConfigKey(
+        "errors.deadletterqueue.group.enable", "boolean", "false", "", "topic"
+    ),
     "max.decompressed.message.bytes": ConfigKey(
         "max.decompressed.message.bytes", "int", "2147483639", "1..2147483639", "topic"
     ),
+    "remote.copy.lag.bytes": ConfigKey("remote.copy.lag.bytes", "long", "-1", "-1..", "topic"),
+    "remote.copy.lag.ms": ConfigKey("remote.copy.lag.ms", "long", "0", "-1..", "topic"),
 }
-"""Those that Kafka 4.4 has besides. Descriptions are those of 4.3, whose tools know no others."""
+"""Those that Kafka 4.4 has besides: described where they are set, and where metadata.version is one of 4.4's."""
 
 INTERNAL_TOPIC_KEYS = {
     "internal.segment.bytes": ConfigKey("internal.segment.bytes", "int", None, "", "topic"),
     **TOPIC_KEYS_OF_4_4,
 }
-"""What a topic may have besides, for tests of small segments and of Kafka 4.4: shown where a topic has it alone."""
+"""What a topic may have besides, for tests of small segments and of Kafka 4.4."""
 
 
 @cache

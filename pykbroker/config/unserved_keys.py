@@ -74,6 +74,9 @@ _WITHOUT_EFFECT = {
     "group.coordinator.background.threads",
     "group.coordinator.cached.buffer.max.bytes",
     "group.coordinator.threads",
+    "group.consumer.assignor.offload.enable",
+    "group.share.assignor.offload.enable",
+    "group.streams.assignor.offload.enable",
     "log.cleaner.io.buffer.size",
     "num.io.threads",
     "num.network.threads",
@@ -98,7 +101,6 @@ _WITHOUT_EFFECT = {
 }
 _FAMILIES_WITHOUT_EFFECT = (
     "controller.performance.",
-    "errors.deadletterqueue.",
     "kafka.metrics.",
     "log.local.",
     "log.remote.copy.lag.",

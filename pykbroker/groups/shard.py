@@ -34,6 +34,7 @@ from pykbroker.protocol.messages.group_records import (
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from pykbroker.protocol.messages.streams_topology_descriptions import StreamsGroupTopologyDescriptionUpdateRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
@@ -80,6 +81,7 @@ from .offsets.offsets import Offsets
 if TYPE_CHECKING:
     from .share.share_groups import ShareGroups
     from .streams.streams_groups import StreamsGroups
+    from .streams.topology_descriptions import TopologyDescriptions
 
 MOST_TIMEOUTS = 100
 MOST_SESSIONS = 1_000
@@ -98,6 +100,7 @@ AnsweredAtOnce: TypeAlias = (
     | DescribeGroupsRequest
     | DescribeConsumerGroup
     | DescribeStreamsGroup
+    | StreamsGroupTopologyDescriptionUpdateRequest
     | ShareGroupHeartbeatRequest
     | DescribeShareGroup
     | FindSharePartitions
@@ -126,12 +129,14 @@ class GroupShard:
         metadata_hash: MetadataHash | None = None,
         share_config_of: Callable[[str], ShareGroupConfig] = lambda group_id: ShareGroupConfig(),
         streams_config_of: Callable[[str], StreamsGroupConfig] = lambda group_id: StreamsGroupConfig(),
+        descriptions: TopologyDescriptions | None = None,
     ) -> None:
         """Build a shard without groups.
 
         consumer_config_of, share_config_of, streams_config_of: the settings of a group of the type by its id. regexes:
         looks for the topics that regular expressions match; assignments: computes large assignments; where they are
-        None, both is done at once. metadata_hash: given where shards share one.
+        None, both is done at once. metadata_hash: given where shards share one. descriptions: keeps those of topologies
+        of streams groups, of all shards; None where nothing does.
         """
         self.config = config
         metadata_hash = metadata_hash or MetadataHash(topics)
@@ -144,6 +149,8 @@ class GroupShard:
         self._share: ShareGroups | None = None
         self._streams_config_of = streams_config_of
         self._streams: StreamsGroups | None = None
+        self._descriptions = descriptions
+        self._rng = rng
         self.classic = ClassicGroups(config, self.groups, self._deadlines, rng)
         self.consumer = ConsumerGroups(
             config,
@@ -198,6 +205,8 @@ class GroupShard:
                 self._assignments,
                 self._metadata_hash,
                 self._make_room_for_streams,
+                self._descriptions,
+                self._rng,
             )
             if self._kept.is_keeping:
                 self._streams.begin_trial()
@@ -259,7 +268,9 @@ class GroupShard:
             case DescribeConsumerGroup():
                 return self.consumer.describe(request.group_id)
             case DescribeStreamsGroup():
-                return self.streams.describe(request.group_id)
+                return self.streams.describe(request.group_id, with_description=request.with_description)
+            case StreamsGroupTopologyDescriptionUpdateRequest():
+                return self.streams.update_description(request, step)
             case _:
                 return self.share.answer(request, context, step)
 
@@ -552,7 +563,7 @@ class GroupShard:
                 self._kept.keep(request.group_id)
             case ShareGroupHeartbeatRequest() | EndShareInitialization() | AlterShareOffsets():
                 self._kept.keep(request.group_id)
-            case StreamsGroupHeartbeatRequest():
+            case StreamsGroupHeartbeatRequest() | StreamsGroupTopologyDescriptionUpdateRequest():
                 self._kept.keep(request.group_id)
             case DeleteGroup() | BeginShareStateDeletion() | EndShareStateDeletion():
                 self._kept.keep(request.group_id)

@@ -25,7 +25,7 @@ from pykbroker.config import (
 from pykbroker.config.broker_keys import OF_A_LISTENER_OF_ALL_BROKERS
 from pykbroker.config.client_metrics_keys import RefusedSubscription, check_client_metrics
 from pykbroker.config.connection_limits import OVERRIDES, check_listener_limits, parse_overrides
-from pykbroker.config.group_keys import broker_keys_of_groups
+from pykbroker.config.group_keys import broker_keys_of_groups, known_group_keys
 from pykbroker.config.listener_keys import tails
 from pykbroker.long_work import LongWork, counted
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -41,7 +41,8 @@ from pykbroker.protocol.schema import Message
 
 from . import min_isr
 from .controller_state import ControllerState
-from .image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from .features import KAFKA_4_4_SINCE, feature_level
+from .image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, METADATA_VERSION, TOPIC_RESOURCE
 from .topic_names import invalid_reason
 
 if TYPE_CHECKING:  # most controllers have no policies
@@ -190,9 +191,10 @@ def _alter_group(
     dynamic = state.dynamic_broker_config()
     broker_values = {key: state.config.text(key, dynamic) or "" for key in broker_keys_of_groups()}
     # What another version set for a group stays, and is nobody's business here.
-    known = {key: value for key, value in current.items() if key in group_keys()}
+    is_of_4_4 = feature_level(state.image, METADATA_VERSION) >= KAFKA_4_4_SINCE
+    known = {key: value for key, value in current.items() if key in known_group_keys(is_of_4_4=is_of_4_4)}
     try:
-        check_group_configs(_changed(known, changes), broker_values)
+        check_group_configs(_changed(known, changes), broker_values, is_of_4_4=is_of_4_4)
     except ConfigurationError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
     return _records(GROUP_RESOURCE, name, current, changes)

@@ -20,13 +20,14 @@ from pykbroker.config import (
     node_keys,
     topic_keys,
 )
-from pykbroker.config.broker_keys import DYNAMIC_ALONE, OF_KAFKA_4_4
+from pykbroker.config.broker_keys import DYNAMIC_ALONE, INTERNAL_AT_RUN_TIME, OF_KAFKA_4_4
 from pykbroker.config.client_metrics_keys import client_metrics_keys
-from pykbroker.config.group_keys import broker_key
-from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
+from pykbroker.config.group_keys import GROUP_KEYS_OF_4_4, INTERNAL_GROUP_KEYS, broker_key
+from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS, TOPIC_KEYS_OF_4_4
 from pykbroker.protocol.config_source import ConfigSource
 
-from .image import BROKER_RESOURCE, MetadataImage
+from .features import KAFKA_4_4_SINCE, feature_level
+from .image import BROKER_RESOURCE, METADATA_VERSION, MetadataImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,11 @@ _ALIASES: dict[str, tuple[str, ...]] = {
 
 
 class BrokerLayers:
-    """The layers of one broker's configuration."""
+    """The layers of one broker's configuration. is_of_4_4: keys are described that Kafka 4.4 brought."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage, broker_id: int) -> None:
         self.config = config
+        self.is_of_4_4 = feature_level(image, METADATA_VERSION) >= KAFKA_4_4_SINCE
         self.dynamic = image.configs.get((BROKER_RESOURCE, str(broker_id)), {})
         self.dynamic_default = image.configs.get((BROKER_RESOURCE, ""), {})
         self.merged = {**self.dynamic_default, **self.dynamic}
@@ -69,7 +71,8 @@ class BrokerLayers:
     @cached_property
     def topic_defaults(self) -> list[EffectiveConfig]:
         """The same with its sources, by name."""
-        return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(topic_keys().items())]
+        keys = topic_keys() | TOPIC_KEYS_OF_4_4 if self.is_of_4_4 else topic_keys()
+        return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(keys.items())]
 
     def synonyms(self, name: str) -> tuple[Synonym, ...]:
         """All values of a broker's key, the one in force first.
@@ -122,16 +125,33 @@ def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
     Internal keys are shown where the topic has them, as they were given.
     """
     shown = [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
-    internal = [_internal(key, overrides[name]) for name, key in INTERNAL_TOPIC_KEYS.items() if name in overrides]
+    names = {each.key.name for each in layers.topic_defaults}
+    internal = [
+        _internal(key, overrides[name])
+        for name, key in INTERNAL_TOPIC_KEYS.items()
+        if name in overrides and name not in names
+    ]
     return sorted(shown + internal, key=lambda each: each.key.name) if internal else shown
 
 
 def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
-    """All keys of a group, by name; `overrides` is the group's own configuration."""
-    defaults = [_group_default(layers, key) for _, key in sorted(group_keys().items())]
-    return [
+    """All keys of a group, by name; `overrides` is the group's own configuration.
+
+    Internal keys are shown where the group or the broker sets them.
+    """
+    defaults = [
+        _group_default(layers, key)
+        for name, key in sorted(group_keys().items())
+        if layers.is_of_4_4 or name not in GROUP_KEYS_OF_4_4 or name in overrides
+    ]
+    found = [
         _overridden(each, overrides, ConfigSource.GROUP_CONFIG) if each.key.name in overrides else each
         for each in defaults
+    ]
+    return [
+        each
+        for each in found
+        if each.key.name not in INTERNAL_GROUP_KEYS or each.source is not ConfigSource.DEFAULT_CONFIG
     ]
 
 
@@ -149,10 +169,11 @@ def client_metrics_configs(overrides: Mapping[str, str]) -> list[EffectiveConfig
 
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """All keys of a broker, by name, and those of the properties file that nobody knows. Internal keys are shown where
-    the file has them, and those of Kafka 4.4 where they are set.
+    the file has them, and those of Kafka 4.4 where they are set or the cluster is of 4.4.
     """
     hidden = {name for name in DYNAMIC_ALONE if name not in layers.merged}
-    hidden |= {name for name in OF_KAFKA_4_4 if name not in layers.merged and name not in layers.config.originals}
+    unless_set = INTERNAL_AT_RUN_TIME if layers.is_of_4_4 else OF_KAFKA_4_4
+    hidden |= {name for name in unless_set if name not in layers.merged and name not in layers.config.originals}
     known = [
         _broker_config(layers, key)
         for name, key in sorted(node_keys().items())
@@ -168,7 +189,7 @@ def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     found = []
     for name, value in layers.dynamic_default.items():
         key = node_keys().get(name) or ConfigKey(name, "unknown", None)
-        shown = _shown(key, value)
+        shown = _shown_where_it_is_set(key, value)
         synonym = Synonym(name, _written(key, value), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
         found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, (synonym,)))
     return found
@@ -186,14 +207,14 @@ def _group_default(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
         synonym = Synonym(key.name, key.default, ConfigSource.DEFAULT_CONFIG)
         return EffectiveConfig(key, key.default, ConfigSource.DEFAULT_CONFIG, (synonym,))
     synonyms = layers.synonyms(name)
-    return EffectiveConfig(key, layers.config.text(name, layers.merged), synonyms[0].source, synonyms)
+    return EffectiveConfig(key, _shown(key, layers.config.text(name, layers.merged)), synonyms[0].source, synonyms)
 
 
 def _overridden(
     default: EffectiveConfig, overrides: Mapping[str, str], source: ConfigSource = ConfigSource.DYNAMIC_TOPIC_CONFIG
 ) -> EffectiveConfig:
     key = default.key
-    value = _shown(key, overrides[key.name])
+    value = _shown_where_it_is_set(key, overrides[key.name])
     own = Synonym(key.name, value, source)
     return EffectiveConfig(key, value, source, (own, *default.synonyms))
 
@@ -205,7 +226,7 @@ def _internal(key: ConfigKey, value: str) -> EffectiveConfig:
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
     synonyms = layers.synonyms(key.name)
-    value = _shown(key, _broker_text(layers, key))
+    value = _shown_where_it_is_set(key, _broker_text(layers, key))
     return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG, synonyms)
 
 
@@ -245,3 +266,9 @@ def _shown(key: ConfigKey | None, text: str | None) -> str | None:
     if key is None or key.sensitive or text is None:
         return None
     return key.canonical(text)
+
+
+def _shown_where_it_is_set(key: ConfigKey, text: str | None) -> str | None:
+    """As `_shown`; internal keys are shown as they were written, as in Kafka, which parses the others alone."""
+    is_internal = key.name in (INTERNAL_AT_RUN_TIME if key.update == "cluster" else INTERNAL_GROUP_KEYS)
+    return _written(key, text) if is_internal and text is not None else _shown(key, text)

@@ -1,8 +1,8 @@
 """Feature levels (KIP-584): what this software can do, what the cluster has agreed on, and what clients are told.
 
 Offered are metadata.version, group.version for the consumer protocol (KIP-848), share.version for share groups
-(KIP-932), streams.version for streams groups (KIP-1071), transaction.version for transactions (KIP-890), and
-eligible.leader.replicas.version for KIP-966.
+(KIP-932) and their dead letter queues (KIP-1191), streams.version for streams groups (KIP-1071), transaction.version
+for transactions (KIP-890), and eligible.leader.replicas.version for KIP-966.
 
 A new cluster begins at metadata.version 30 (4.3-IV0), and may be raised to the levels of Kafka 4.4: 31 (4.4-IV0)
 changes nothing in the metadata, 32 (4.4-IV1) allows ranges of addresses in ACLs (KIP-1276), and with 33 (4.4-IV2)
@@ -29,6 +29,8 @@ NEWEST_METADATA_VERSION: Final = 33
 """4.4-IV2."""
 METADATA_VERSIONS_WITH_CHANGES: Final = frozenset({30, 32, 33})
 """The levels that brought new records or a new meaning of old ones: no cluster goes down from one of them."""
+KAFKA_4_4_SINCE: Final = 31
+"""4.4-IV0: configurations that Kafka 4.4 brought are described from it on."""
 ADDRESS_RANGES_SINCE: Final = 32
 UNREGISTERED_CONTROLLERS_SINCE: Final = 33
 
@@ -38,24 +40,24 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 SHARE_VERSION: Final = "share.version"
 STREAMS_VERSION: Final = "streams.version"
 
+SHARE_GROUPS_SINCE: Final = 1
+DEAD_LETTERS_SINCE: Final = 2
+"""Levels of share.version."""
+
 SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (METADATA_VERSION_LEVEL, NEWEST_METADATA_VERSION),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     ELR_VERSION: (0, 1),
-    SHARE_VERSION: (0, 1),
+    SHARE_VERSION: (0, 2),
     STREAMS_VERSION: (0, 1),
 }
 """Least and greatest level of what this node can do; ApiVersions and registrations say so."""
 
 
-REGISTERED_FEATURES: Final[dict[str, tuple[int, int]]] = SUPPORTED_FEATURES | {
-    "kraft.version": (0, 1),
-    "share.version": (0, 2),
-}
-"""What a node says when it registers: at which levels it can be in a cluster, also where clients find no more of a
-feature with it than that it is not served. A fresh cluster of Apache Kafka's has all of these finalized, and takes in
-nobody who does not know them: share.version 2 one of Kafka 4.4, whose dead letter queues are not served here."""
+REGISTERED_FEATURES: Final[dict[str, tuple[int, int]]] = SUPPORTED_FEATURES | {"kraft.version": (0, 1)}
+"""What a node says when it registers: at which levels it can be in a cluster. A fresh cluster of Apache Kafka's has all
+of these finalized, and takes in nobody who does not know them."""
 
 
 class UnsupportedFeatureLevel(Exception):
@@ -65,10 +67,14 @@ class UnsupportedFeatureLevel(Exception):
 def bootstrap_records(levels: Mapping[str, int] | None = None) -> list[Message]:
     """Return the records of `bootstrap.checkpoint`.
 
-    A feature that is not in `levels` has its greatest level, and metadata.version `METADATA_VERSION_LEVEL`.
+    metadata.version is `METADATA_VERSION_LEVEL` where it is not in `levels`, and any other feature has the level that a
+    new cluster has with that metadata.version in Kafka.
     """
+    given = {METADATA_VERSION: METADATA_VERSION_LEVEL} | dict(levels or {})
     greatest = {name: high for name, (_, high) in SUPPORTED_FEATURES.items()}
-    chosen = greatest | {METADATA_VERSION: METADATA_VERSION_LEVEL} | dict(levels or {})
+    if given[METADATA_VERSION] < KAFKA_4_4_SINCE:
+        greatest[SHARE_VERSION] = SHARE_GROUPS_SINCE
+    chosen = greatest | given
     names = [METADATA_VERSION, *sorted(chosen.keys() - {METADATA_VERSION})]
     return [FeatureLevelRecord(name=name, feature_level=chosen[name]) for name in names if chosen[name]]
 

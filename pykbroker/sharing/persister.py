@@ -30,9 +30,9 @@ class SharePartitionKey(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """Consecutive offsets with one delivery state (0 available, 2 acknowledged, 4 archived) and one delivery count.
+    """Consecutive offsets with one delivery state and one delivery count.
 
-    first_offset, last_offset: inclusive.
+    first_offset, last_offset: inclusive. delivery_state: 0 available, 2 acknowledged, 3 archiving, 4 archived.
     """
 
     first_offset: int

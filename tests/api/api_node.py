@@ -237,6 +237,8 @@ class ApiNode:
                 self.config,
                 self.replicas,
                 self.persister,
+                self.transactions.inter_broker,
+                cast(Any, None),
                 image=lambda: self.image,
                 clock=self.clock,
                 threads=self.threads,

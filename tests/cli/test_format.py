@@ -92,7 +92,7 @@ def test_partitions_without_meta_properties_are_left_alone(properties: Path, tmp
     ("arguments", "complaint"),
     [
         (["--feature", "group.version=2"], "group.version"),
-        (["--feature", "share.version=2"], "share.version"),
+        (["--feature", "share.version=3"], "share.version"),
         (["--feature", "group.version=1", "--feature", "group.version=0"], "group.version"),
         (["--feature", "metadata.version=29"], "metadata.version"),
         (["--feature", "metadata.version"], "NAME=LEVEL"),

@@ -22,7 +22,8 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
-from pykbroker.protocol.messages.metadata_records import ConfigRecord
+from pykbroker.protocol.messages.metadata_records import ConfigRecord, FeatureLevelRecord
+from pykbroker.state_machine import Result
 from tests.metadata.cluster import Cluster, one_node
 from tests.metadata.test_topics import creatable, create
 
@@ -362,3 +363,25 @@ def test_pykbrokers_own_keys_are_shown_where_the_properties_have_them_and_change
     ]
     code, message = alter(cluster, BROKER, "1", ("metrics.listener", SET, "127.0.0.1:2"))
     assert (code, message) == (42, "Cannot update these configs dynamically: [metrics.listener]")
+
+
+def test_keys_of_4_4_are_shown_from_its_levels_on_and_where_they_are_set() -> None:
+    cluster = cluster_with_topic()
+    of_topic, of_group = "errors.deadletterqueue.group.enable", "errors.deadletterqueue.topic.name"
+    of_broker = "errors.deadletterqueue.topic.name.prefix"
+
+    def shown(topic: str = "t", group: str = "g") -> set[str]:
+        layers = BrokerLayers(cluster.config, cluster.image, 1)
+        configs = topic_configs(layers, cluster.image.topic_config(topic))
+        configs += group_configs(layers, cluster.image.group_config(group)) + broker_configs(layers)
+        return {each.key.name for each in configs} & {of_topic, of_group, of_broker}
+
+    assert not shown()
+    assert alter(cluster, TOPIC, "t", (of_topic, SET, "true")) == (0, None)
+    assert alter(cluster, GROUP, "g", (of_group, SET, "dlq.t")) == (0, None)
+    assert alter(cluster, BROKER, "", (of_broker, SET, "")) == (0, None)
+    assert shown() == {of_topic, of_group, of_broker}
+    assert alter(cluster, BROKER, "", (of_broker, DELETE, None)) == (0, None)
+    assert not shown("u", "h")
+    cluster.take(Result([FeatureLevelRecord(name="metadata.version", feature_level=31)]))
+    assert shown("u", "h") == {of_topic, of_group, of_broker}

@@ -118,3 +118,20 @@ def test_kafkas_records_replay_into_an_image() -> None:
 def test_bytes_that_are_no_record_are_refused(value: bytes, complaint: str) -> None:
     with pytest.raises(MalformedMessage, match=complaint):
         decode_record(value)
+
+
+@pytest.mark.parametrize(
+    ("levels", "share_version"),
+    [
+        ({}, 1),
+        ({"metadata.version": 31}, 2),
+        ({"metadata.version": 33}, 2),
+        ({"metadata.version": 33, "share.version": 1}, 1),
+    ],
+)
+def test_a_new_cluster_has_dead_letter_queues_from_4_4_on(levels: dict[str, int], share_version: int) -> None:
+    records = bootstrap_records(levels)
+    found = [
+        each.feature_level for each in records if isinstance(each, FeatureLevelRecord) and each.name == "share.version"
+    ]
+    assert found == [share_version]

@@ -23,7 +23,7 @@ batches = st.lists(
         lambda first, length, state, count: StateBatch(first, first + length, state, count),
         st.integers(0, 20),
         st.integers(0, 6),
-        st.sampled_from((0, 2, 4)),
+        st.sampled_from((0, 2, 3, 4)),
         st.integers(1, 3),
     ),
     max_size=4,

@@ -2,11 +2,14 @@
 
 Members acquire, acknowledge and leave, time goes by, writes succeed, fail and stay open, the log's begin moves, and the
 leader dies at any moment. What must hold is said by the model, which has an entry for each offset and no runs.
+
+Where the group has dead letters they are written, or given up, in any order and at any time. Each record that was
+rejected, or delivered too often, has one in the end; none that was accepted has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import settings
@@ -21,6 +24,8 @@ from pykbroker.sharing.partition.values import (
     Acquired,
     AcquireMode,
     Change,
+    DeadLetterCause,
+    DeadLetters,
     FetchedBatch,
     Limits,
     RecordState,
@@ -50,6 +55,7 @@ class Persisted:
     def __init__(self) -> None:
         self.start_offset = 0
         self.offsets: dict[int, tuple[int, int]] = {}
+        self.has_gone: set[int] = set()
         self.delivery_complete_count = 0
 
     def write(self, start_offset: int, delivery_complete_count: int, batches: list[StateBatch]) -> None:
@@ -58,6 +64,8 @@ class Persisted:
         self.start_offset = max(start_offset, self.start_offset)
         self.delivery_complete_count = delivery_complete_count
         for offset in [each for each in self.offsets if each < self.start_offset]:
+            if self.offsets[offset][0] == RecordState.ARCHIVING:
+                self.has_gone.add(offset)
             del self.offsets[offset]
 
     def read(self) -> PartitionState:
@@ -65,9 +73,25 @@ class Persisted:
         return PartitionState(KEY, 1, 1, self.start_offset, self.delivery_complete_count, batches)
 
 
+@dataclass
+class Letters:
+    """The dead letters. due: of the leader that there is. owed: offsets whose record was persisted as ARCHIVING."""
+
+    due: list[DeadLetters] = field(default_factory=list)
+    owed: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+    given_up: set[int] = field(default_factory=set)
+    accepted: set[int] = field(default_factory=set)
+
+    def offsets_due(self) -> set[int]:
+        return {at for first, last, *_ in self.due for at in range(first, last + 1)}
+
+
 class SharePartitionMachine(RuleBasedStateMachine):
-    @initialize()
-    def begin(self) -> None:
+    @initialize(has_dead_letters=st.booleans())
+    def begin(self, has_dead_letters: bool) -> None:
+        self.limits = LIMITS._replace(has_dead_letters=has_dead_letters)
+        self.letters = Letters()
         self.now_ms = 0
         self.log: list[FetchedBatch] = []
         self.log_start = 0
@@ -83,6 +107,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             for offset in range(first, last + 1):
                 self.model[offset] = Entry(RecordState(state_id), count)
         self.open: list[tuple[Change, bool]] = []
+        self.letters.due = self.partition.unwritten_letters(LIMITS.delivery_count_limit)
 
     @property
     def end(self) -> int:
@@ -101,7 +126,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         batches=st.integers(1, 5),
     )
     def acquire(self, member: str, mode: AcquireMode, batch_size: int, max_records: int, batches: int) -> None:
-        if not self.partition.can_acquire(LIMITS):
+        if not self.partition.can_acquire(self.limits):
             return
         offset = self.partition.next_fetch_offset()
         if offset < self.log_start:
@@ -109,7 +134,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.follow_log_start()
             return
         fetched = [each for each in self.log if each.last_offset >= offset][:batches]
-        acquired = self.partition.acquire(member, mode, batch_size, max_records, offset, fetched, LIMITS, self.now_ms)
+        acquired = self.partition.acquire(
+            member, mode, batch_size, max_records, offset, fetched, self.limits, self.now_ms
+        )
         taken = 0
         for first, last, delivery_count in acquired:
             assert first <= last
@@ -172,11 +199,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
             if all(at not in in_flight or self.is_held_by(member, at) for at in counted):
                 return
             with pytest.raises(ApiError) as refused:
-                self.partition.acknowledge(member, [acknowledgement], LIMITS, self.now_ms)
+                self.partition.acknowledge(member, [acknowledgement], self.limits, self.now_ms)
             assert refused.value.code in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST)
             self.follow_renewals(counted, member)
             return
-        change = self.partition.acknowledge(member, [acknowledgement], LIMITS, self.now_ms)
+        change = self.partition.acknowledge(member, [acknowledgement], self.limits, self.now_ms)
         for at in counted:
             entry, word = self.model[at], words[at]
             if word is AcknowledgeType.RENEW:
@@ -185,7 +212,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             entry.wanted = {
                 AcknowledgeType.GAP: RecordState.ARCHIVED,
                 AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
-                AcknowledgeType.REJECT: RecordState.ARCHIVED,
+                AcknowledgeType.REJECT: self.dead,
                 AcknowledgeType.RELEASE: RecordState.AVAILABLE,
             }[word]
             self.begin_transition(entry, at)
@@ -203,15 +230,20 @@ class SharePartitionMachine(RuleBasedStateMachine):
         entry = self.model.get(at)
         return entry is not None and entry.state is RecordState.ACQUIRED and entry.member == member
 
+    @property
+    def dead(self) -> RecordState:
+        """The state of what is rejected, or was delivered too often."""
+        return RecordState.ARCHIVING if self.limits.has_dead_letters else RecordState.ARCHIVED
+
     def begin_transition(self, entry: Entry, at: int) -> None:
         if entry.wanted is RecordState.AVAILABLE and entry.delivery_count >= LIMITS.delivery_count_limit:
-            entry.wanted = RecordState.ARCHIVED
+            entry.wanted = self.dead
         assert entry.wanted is not None
         entry.state = entry.wanted
 
     @rule(member=st.sampled_from(MEMBERS), outcome=st.sampled_from(["kept", "lost", "open"]))
     def leave(self, member: str, outcome: str) -> None:
-        change = self.partition.release(member, LIMITS)
+        change = self.partition.release(member, self.limits)
         for at, entry in self.model.items():
             if entry.state is RecordState.ACQUIRED and entry.member == member:
                 entry.wanted = RecordState.AVAILABLE if at >= self.partition.start_offset else RecordState.ARCHIVED
@@ -248,25 +280,61 @@ class SharePartitionMachine(RuleBasedStateMachine):
                     entry.state = RecordState.ACQUIRED
                 else:
                     spent = entry.delivery_count >= LIMITS.delivery_count_limit
-                    entry.state, entry.member = RecordState.ARCHIVED if spent else RecordState.AVAILABLE, ""
+                    entry.state, entry.member = self.dead if spent else RecordState.AVAILABLE, ""
+                    if at < self.partition.start_offset:
+                        entry.state = RecordState.ARCHIVED
+                    elif entry.state is RecordState.ARCHIVING:
+                        entry.state, entry.member = RecordState.ACQUIRED, change.member
+                        entry.deadline_ms = self.now_ms + 1000
 
     def persist(self, change: Change) -> None:
         self.persisted.write(self.partition.start_offset, self.partition.delivery_complete_count, change.batches)
         for first, last, state, _ in change.batches:
-            if RecordState(state) in SETTLED:
+            if RecordState(state) in SETTLED or state == RecordState.ARCHIVING:
                 self.settled_for_ever.update(range(first, last + 1))
+            if state == RecordState.ACKNOWLEDGED:
+                self.letters.accepted.update(range(first, last + 1))
+            if state == RecordState.ARCHIVING:
+                self.letters.owed.update(range(first, last + 1))
+        self.letters.due += change.letters
 
-    @rule(ms=st.integers(1, 120), is_kept=st.booleans())
-    def pass_time(self, ms: int, is_kept: bool) -> None:
+    @rule(ms=st.sampled_from([1, 50, 100, 1100]), outcome=st.sampled_from(["kept", "lost", "open"]))
+    def pass_time(self, ms: int, outcome: str) -> None:
         self.now_ms += ms
-        change = self.partition.expire(LIMITS, self.now_ms)
+        change = self.partition.expire(self.limits, self.now_ms)
+        start = self.partition.start_offset
         for at, entry in self.model.items():
             if entry.state is RecordState.ACQUIRED and entry.deadline_ms <= self.now_ms:
-                spent = entry.delivery_count >= LIMITS.delivery_count_limit or at < self.partition.start_offset
-                entry.state, entry.member = RecordState.ARCHIVED if spent else RecordState.AVAILABLE, ""
-        if change and is_kept:
+                spent = entry.delivery_count >= LIMITS.delivery_count_limit
+                entry.state, entry.member = self.dead if spent else RecordState.AVAILABLE, ""
+                if at < start:
+                    entry.state = RecordState.ARCHIVED
+                elif entry.state is RecordState.ARCHIVING:
+                    entry.wanted = RecordState.ARCHIVING
+        assert (RecordState.ARCHIVING in {batch.delivery_state for batch in change.batches}) == bool(change.letters)
+        self.carry_on(change, outcome)
+
+    @precondition(lambda self: self.letters.due)
+    @rule(number=st.integers(0, 100), size=st.integers(1, 5), is_written=st.booleans(), is_kept=st.booleans())
+    def end_letters(self, number: int, size: int, is_written: bool, is_kept: bool) -> None:
+        """Letters are written, some of a few, or given up. What becomes of the writing of ARCHIVED changes nothing."""
+        letters = self.letters.due.pop(number % len(self.letters.due))
+        last = min(letters.first_offset + size - 1, letters.last_offset)
+        if last < letters.last_offset:
+            self.letters.due.append(letters._replace(first_offset=last + 1))
+        ended = range(letters.first_offset, last + 1)
+        (self.letters.written if is_written else self.letters.given_up).update(ended)
+        for at in ended:
+            entry = self.model[at]
+            assert (entry.state, entry.delivery_count) == (RecordState.ARCHIVING, letters.delivery_count)
+            is_spent = entry.delivery_count >= LIMITS.delivery_count_limit
+            assert is_spent or letters.cause is DeadLetterCause.CLIENT_REJECT
+            entry.state = RecordState.ARCHIVED
+        change = self.partition.archived(letters.first_offset, last)
+        assert not change.ranges
+        if is_kept:
             self.persist(change)
-        self.partition.complete(change, is_persisted=True, now_ms=self.now_ms)
+        self.partition.complete(change, is_persisted=is_kept, now_ms=self.now_ms)
 
     @rule(records=st.integers(1, 8))
     def delete_records(self, records: int) -> None:
@@ -327,6 +395,15 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert not waiting or offset <= min(waiting), f"{offset} of {waiting}"
 
     @invariant()
+    def no_letter_is_lost_and_none_is_written_of_what_was_accepted(self) -> None:
+        assert not self.letters.written & self.letters.accepted
+        due = self.letters.offsets_due()
+        for at, entry in self.model.items():
+            assert (entry.state is RecordState.ARCHIVING and entry.wanted is None) == (at in due), f"{at}: {entry}"
+        assert self.letters.owed <= due | self.letters.written | self.letters.given_up
+        assert self.persisted.has_gone <= self.letters.written | self.letters.given_up
+
+    @invariant()
     def settled_records_are_counted(self) -> None:
         start = self.partition.start_offset
         runs = [run for run in self.partition.runs() if run.state in SETTLED and run.last >= start]
@@ -342,14 +419,19 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.partition.log_begins_at(self.log_start)
         for _ in range(400):
             self.now_ms += LIMITS.record_lock_duration_ms
-            self.partition.complete(self.partition.expire(LIMITS, self.now_ms), is_persisted=True, now_ms=self.now_ms)
+            change = self.partition.expire(self.limits, self.now_ms)
+            self.partition.complete(change, is_persisted=True, now_ms=self.now_ms)
+            for first, last, *_ in self.letters.due + change.letters:
+                settled = self.partition.archived(first, last)
+                self.partition.complete(settled, is_persisted=False, now_ms=self.now_ms)
+            self.letters.due.clear()
             offset = self.partition.next_fetch_offset()
             fetched = [each for each in self.log if each.last_offset >= offset]
             acquired = self.partition.acquire(
-                "last", AcquireMode.BATCH_OPTIMIZED, 100, 100, offset, fetched, LIMITS, self.now_ms
+                "last", AcquireMode.BATCH_OPTIMIZED, 100, 100, offset, fetched, self.limits, self.now_ms
             )
             words = [Acknowledgement(first, last, [AcknowledgeType.ACCEPT]) for first, last, _ in acquired]
-            change = self.partition.acknowledge("last", words, LIMITS, self.now_ms)
+            change = self.partition.acknowledge("last", words, self.limits, self.now_ms)
             self.partition.complete(change, is_persisted=True, now_ms=self.now_ms)
             if not fetched:
                 break

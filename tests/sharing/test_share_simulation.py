@@ -165,7 +165,7 @@ class Leaders:
             messages.StateBatch(
                 first_offset=begin,
                 last_offset=begin + self.rng.randrange(4),
-                delivery_state=self.rng.choice((0, 2, 4)),
+                delivery_state=self.rng.choice((0, 2, 3, 4)),
                 delivery_count=self.rng.randint(1, 3),
             )
             for begin in (first, first + 5)

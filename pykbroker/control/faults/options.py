@@ -37,8 +37,6 @@ _PICK: Final = ("nth", "skip", "first", "times", "every", "chance")
 _ACTION: Final = ("error", "when", "delay", "hold", "drop", "cut", "until", "held", "timeout")
 OPTIONS: Final = (*_MATCH, *_PICK, *_ACTION, "name")
 _WAITED_FOR: Final = (*_MATCH, "times")
-NOT_SERVED: Final = frozenset((ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,))
-"""APIs of Kafka's brokers that pykbroker does not have."""
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)", re.ASCII)
 _MS: Final = {"": 1_000.0, "ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
 
@@ -157,8 +155,6 @@ def _api_key(name: str) -> int:
         if _plain(known) == wanted:
             if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
                 raise BadFault(f"no fault reaches {known}: it comes before a client is known", "api")
-            if key in NOT_SERVED:
-                raise BadFault(f"no client sends {known}, which pykbroker does not serve", "api")
             return key
     if wanted in {_plain(api_name(key)) for key in ApiKey}:
         raise BadFault(f"clients of a broker do not send {name}: it is of controllers", "api")

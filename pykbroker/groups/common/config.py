@@ -44,6 +44,14 @@ class StreamsGroupConfig:
     initial_rebalance_delay_ms: int = 3_000
     """How long a group that was empty waits for more members before its first assignment."""
     num_standby_replicas: int = 0
+    rack_aware_tags: tuple[str, ...] = ()
+    """Tags that each client must have, by their keys."""
+    task_offset_interval_ms: int = 60_000
+    """How often members tell how far they have the state of their tasks."""
+    acceptable_recovery_lag: int = 10_000
+    """How many records a task's state may be behind to count as caught up."""
+    is_of_4_4: bool = False
+    """Whether the rules are those of Kafka 4.4 for requests of all versions; they are for those that 4.4 brought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

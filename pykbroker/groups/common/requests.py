@@ -43,9 +43,13 @@ class DescribeConsumerGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeStreamsGroup:
-    """One group of a StreamsGroupDescribe request. Answered by a `StreamsGroupAsOfNow`."""
+    """One group of a StreamsGroupDescribe request. Answered by a `StreamsGroupAsOfNow`.
+
+    with_description: whether the description of the topology is asked for as well (KIP-1331).
+    """
 
     group_id: str
+    with_description: bool = False
 
 
 @dataclass(frozen=True, slots=True)

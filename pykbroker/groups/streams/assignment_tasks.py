@@ -17,6 +17,7 @@ from .streams_records import RECORDS
 from .tasks import NO_TASKS, TasksTuple
 
 STANDBY_REPLICAS = "num.standby.replicas"
+RACK_AWARE_TAGS = "rack.aware.assignment.tags"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -21,6 +21,7 @@ from pykbroker.protocol.messages.streams_groups import (
 
 from ..common.group import Group, GroupType
 from ..modern.descriptions import GroupAsOfNow, described_fields, missing_fields
+from . import sticky_assignor
 from .configured_topology import ConfiguredSubtopology, InternalTopic
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
@@ -78,7 +79,7 @@ def group_as_of_now(group: Group | None, group_id: str) -> StreamsGroupAsOfNow:
     """The group as it is now, or the error for a group that is none of this type."""
     if isinstance(group, StreamsGroup):
         topology = _topology(group)
-        described = DescribedGroup(**described_fields(group), topology=topology)
+        described = DescribedGroup(**described_fields(group), topology=topology, assignor_name=sticky_assignor.NAME)
         names = frozenset(_names(topology))
         return StreamsGroupAsOfNow(described, group.members.copy(), names, group.target_assignment.copy())
     refused = DescribedGroup(**missing_fields(group, group_id, GroupType.STREAMS))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.streams_groups import (
@@ -30,7 +31,7 @@ from ..common.topics import MetadataHash, TopicsView
 from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_record_size, check_room, not_found
 from ..modern.membership import known_member
 from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH
-from .assignment_tasks import STANDBY_REPLICAS
+from .assignment_tasks import RACK_AWARE_TAGS, STANDBY_REPLICAS
 from .configured_topology import ConfiguredTopology, StatusCode, configure
 from .endpoints import partitions_by_endpoint
 from .heartbeat_validation import validate_epoch, validate_request, validate_tasks
@@ -43,6 +44,9 @@ from .streams_replay import StreamsReplay
 from .target_assignment import StreamsTargetAssignments
 from .tasks import NO_TASKS, TasksTuple, in_order, tasks_of
 from .topology import StreamsTopology, topology_of
+from .topology_descriptions import StreamsDescriptions
+
+_FIRST_VERSION_OF_4_4: Final = 1
 
 OnConversion = Callable[[ClassicGroup, Step], None]
 """Called with an empty classic group that gives way to a streams group."""
@@ -53,7 +57,7 @@ class _Beat:
     """A heartbeat that was found to be in order, with what it will change.
 
     is_new: whether the group is not among the shard's groups yet. topology: of the group after this. metadata_hash:
-    over its topics. is_hash_looked_at: whether the hash was computed for this heartbeat.
+    over its topics. is_hash_looked_at: whether the hash was computed for this heartbeat. version: of the request.
     """
 
     group: StreamsGroup
@@ -64,13 +68,15 @@ class _Beat:
     metadata_hash: int
     is_new: bool
     is_hash_looked_at: bool
+    version: int = 0
     statuses: list[Status] = field(default_factory=list)
 
 
 class StreamsHeartbeats:
     """The rules of StreamsGroupHeartbeat.
 
-    groups: the shard's groups of all types, shared with it. config_of: the settings of a group by its id.
+    groups: the shard's groups of all types, shared with it. config_of: the settings of a group by its id. descriptions:
+    of topologies, where something keeps them.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class StreamsHeartbeats:
         topic_changes: TopicChanges,
         config_of: Callable[[str], StreamsGroupConfig],
         on_conversion: OnConversion,
+        descriptions: StreamsDescriptions | None,
     ) -> None:
         self._config = config
         self._groups = groups
@@ -96,6 +103,7 @@ class StreamsHeartbeats:
         self._topic_changes = topic_changes
         self._config_of = config_of
         self._on_conversion = on_conversion
+        self._descriptions = descriptions
 
     def heartbeat(
         self, request: StreamsGroupHeartbeatRequest, context: CoordinatorContext, step: Step
@@ -105,9 +113,18 @@ class StreamsHeartbeats:
             if request.member_epoch == LEAVING_EPOCH:
                 return StreamsHeartbeatAnswer(self._leave(request, step))
             beat = self._prepare(request, context)
-            return self._carry_out(beat, request, step)
+            answer = self._carry_out(beat, request, step)
+            if beat.version >= _FIRST_VERSION_OF_4_4:
+                self._ask_for_description(beat, answer.response, step)
+            return answer
         except ApiError as error:
             return StreamsHeartbeatAnswer(refused_heartbeat(error))
+
+    def _ask_for_description(self, beat: _Beat, response: StreamsGroupHeartbeatResponse, step: Step) -> None:
+        """Ask for the description of the topology, unless the member's topology is stale (KIP-1331)."""
+        is_stale = any(each.status_code == StatusCode.STALE_TOPOLOGY for each in beat.statuses)
+        if self._descriptions is not None and not is_stale:
+            response.topology_description_required = self._descriptions.ask(beat.group, beat.topology.epoch, step)
 
     # Leaving
 
@@ -136,6 +153,7 @@ class StreamsHeartbeats:
         updated = _updated(member, request, context)
         topology = _topology_after(group, request)
         beat = self._configured_beat(group, member, updated, topology)
+        beat.version = context.api_version
         if beat.configured.is_ready:
             validate_tasks(beat.configured, request)
         self._validate_sizes(beat)
@@ -196,7 +214,7 @@ class StreamsHeartbeats:
         was_empty = group.is_empty
         self._tell_stale_topology(beat)
         self._enter_group(beat, step)
-        configs = {STANDBY_REPLICAS: str(config.num_standby_replicas)}
+        configs = _assignment_configs(config)
         self._put(beat, configs, step)
         if was_empty:
             self._membership.begin_initial_delay(group.group_id, config.initial_rebalance_delay_ms, step)
@@ -206,6 +224,11 @@ class StreamsHeartbeats:
         if request.shutdown_application:
             _request_shutdown(group, request.member_id)
         return self._answer(beat, current, request, config)
+
+    @staticmethod
+    def _is_of_4_4(beat: _Beat, config: StreamsGroupConfig) -> bool:
+        """Tell whether the rules are those of Kafka 4.4: of a cluster of 4.4, or of a request that came with it."""
+        return config.is_of_4_4 or beat.version >= _FIRST_VERSION_OF_4_4
 
     def _tell_stale_topology(self, beat: _Beat) -> None:
         known, epoch = beat.group.topology, beat.updated.topology_epoch
@@ -296,6 +319,9 @@ class StreamsHeartbeats:
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
         )
+        if self._is_of_4_4(beat, config):
+            response.task_offset_interval_ms = config.task_offset_interval_ms
+            response.acceptable_recovery_lag = config.acceptable_recovery_lag
         if request.member_epoch == JOINING_EPOCH or current.assigned != beat.before.assigned:
             response.active_tasks = _told(current.assigned.active.items())
             response.standby_tasks = _told(current.assigned.standby.items())
@@ -314,6 +340,8 @@ class StreamsHeartbeats:
                 "shutdown for the entire application."
             )
             beat.statuses.append(Status(status_code=StatusCode.SHUTDOWN_APPLICATION, status_detail=words))
+        if beat.version >= _FIRST_VERSION_OF_4_4:
+            _tell_missing_tags(beat, config)
         response.status = beat.statuses
         if beat.is_new:
             # As in Kafka, a group that comes by this request keeps its records alone.
@@ -330,6 +358,22 @@ class StreamsHeartbeats:
         if group.is_empty or group.configured is None:
             return
         self._targets.update_if_due(group, self._config_of(group.group_id).assignment_interval_ms, step)
+
+
+def _assignment_configs(config: StreamsGroupConfig) -> dict[str, str]:
+    """The settings by which assignments are made, as the group's record has them."""
+    configs = {STANDBY_REPLICAS: str(config.num_standby_replicas)}
+    return configs | {RACK_AWARE_TAGS: ",".join(config.rack_aware_tags)} if config.rack_aware_tags else configs
+
+
+def _tell_missing_tags(beat: _Beat, config: StreamsGroupConfig) -> None:
+    missing = [tag for tag in config.rack_aware_tags if tag not in beat.updated.client_tags]
+    if missing:
+        words = (
+            f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. Configure them "
+            "via 'client.tag.<tagKey>' in your Streams config."
+        )
+        beat.statuses.append(Status(status_code=StatusCode.MISSING_CLIENT_TAGS, status_detail=words))
 
 
 def refused_heartbeat(error: ApiError) -> StreamsGroupHeartbeatResponse:

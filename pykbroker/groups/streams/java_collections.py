@@ -30,6 +30,24 @@ def in_table_order(keys: Iterable[str], capacity: int = _DEFAULT_CAPACITY) -> li
     return sorted(put, key=lambda key: _spread(java_hash(key)) & (size - 1))
 
 
+def in_order_of_computed_table(keys: Iterable[str], capacity: int) -> list[str]:
+    """The keys in the order of a `HashMap` whose `computeIfAbsent` was called with one after the other.
+
+    keys: in the order of the calls, those that came again included. Such a table puts a new key before the others of
+    its slot, and grows when it is called once more after it has become too full.
+    """
+    size = 1
+    while size < capacity:
+        size *= 2
+    known: dict[str, None] = {}
+    for key in keys:
+        if len(known) > size * 3 // 4:
+            size *= 2
+        known[key] = None
+    latest_first = list(reversed(known))
+    return sorted(latest_first, key=lambda key: _spread(java_hash(key)) & (size - 1))
+
+
 def _spread(value: int) -> int:
     unsigned = value & 0xFFFFFFFF
     return unsigned ^ (unsigned >> 16)

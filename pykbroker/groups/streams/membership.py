@@ -27,7 +27,15 @@ class StreamsMembership(ModernMembership[StreamsGroup, StreamsGroupMember, Tasks
         """Raise the group's epoch, with the settings of assignments that it has."""
         epoch = group.group_epoch + 1
         configs = group.last_assignment_configs
-        record = group_record(group.group_id, epoch, metadata_hash, validated_topology_epoch, configs)
+        record = group_record(
+            group.group_id,
+            epoch,
+            metadata_hash,
+            validated_topology_epoch,
+            configs,
+            stored_description_epoch=group.stored_description_epoch,
+            failed_description_epoch=group.failed_description_epoch,
+        )
         self._records.begin_epoch(group, record, step)
 
     # Timeouts

@@ -4,16 +4,20 @@ First each active task goes to the member that had it, then to one that had it a
 less than its share; the rest goes to the process with the least load. Standby tasks follow in the same way, never two
 of one task in one process. The assignment is that of Kafka's `StickyTaskAssignor`, ties included: those are decided by
 the orders of Java's tables and queues (`java_collections`).
+
+Kafka 4.4 has other rules for standby tasks (KIP-1071): a member that tells how far it has a task's state is a candidate
+for the task, too, behind those that had it as standby, and those with more of the state come first. Rack-aware
+assignment tags change nothing in the assignments of Kafka 4.4.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ..assignors.order import java_order
-from .java_collections import JavaPriorityQueue, in_table_order
+from .java_collections import JavaPriorityQueue, in_order_of_computed_table, in_table_order
 from .tasks import TasksTuple
 
 NAME: Final = "sticky"
@@ -32,17 +36,29 @@ class SubtopologyTasks:
 
 @dataclass(frozen=True, slots=True)
 class MemberTasks:
-    """A member as the assignor sees it: its process, and its part of the last target assignment."""
+    """A member as the assignor sees it.
+
+    tasks: its part of the last target assignment; by the rules of Kafka 4.4 what it has. offsets: how much of a task's
+    state the member has, by subtopology and partition, where it has told that.
+    """
 
     process_id: str
     tasks: TasksTuple
+    offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
 
 def assign(
-    members: Mapping[str, MemberTasks], subtopologies: Mapping[str, SubtopologyTasks], standby_replicas: int
+    members: Mapping[str, MemberTasks],
+    subtopologies: Mapping[str, SubtopologyTasks],
+    standby_replicas: int,
+    *,
+    is_of_4_4: bool = False,
 ) -> dict[str, TasksTuple]:
-    """The new target assignment, with every member in it. members: at least one."""
-    return _Assignment(members, subtopologies, standby_replicas).run()
+    """The new target assignment, with every member in it.
+
+    members: at least one. is_of_4_4: whether the rules are those of Kafka 4.4, else those of 4.3.
+    """
+    return (_AssignmentOf44 if is_of_4_4 else _Assignment)(members, subtopologies, standby_replicas).run()
 
 
 class _Member:
@@ -130,21 +146,26 @@ class _Assignment:
         self._members: dict[str, _Member] = {}
         self._had_active: dict[_Task, _Member] = {}
         self._had_standby: dict[_Task, list[_Member]] = {}
-        for member_id in in_table_order(members):
+        ordered = in_table_order(members)
+        for member_id in ordered:
             self._add_member(member_id, members[member_id])
-        self._ordered_processes = [
-            self._processes[process_id] for process_id in in_table_order(self._processes, len(members))
-        ]
+        processes = self._in_table_order([members[member_id].process_id for member_id in ordered])
+        self._ordered_processes = [self._processes[process_id] for process_id in processes]
+
+    def _in_table_order(self, process_ids: Sequence[str]) -> Sequence[str]:
+        """The processes in the order of Java's table. process_ids: of each member."""
+        return in_table_order(process_ids, len(process_ids))
 
     def _add_member(self, member_id: str, spec: MemberTasks) -> None:
         process = self._processes.setdefault(spec.process_id, _Process())
         member = self._members[member_id] = process.members[member_id] = _Member(member_id, process)
-        for subtopology_id, partitions in spec.tasks.active.items():
-            for partition in partitions:
-                self._had_active[subtopology_id, partition] = member
-        for subtopology_id, partitions in spec.tasks.standby.items():
-            for partition in partitions:
-                self._had_standby.setdefault((subtopology_id, partition), []).append(member)
+        for task in _each(spec.tasks.active):
+            self._had_active[task] = member
+        self._note_standby(member, spec)
+
+    def _note_standby(self, member: _Member, spec: MemberTasks) -> None:
+        for task in _each(spec.tasks.standby):
+            self._had_standby.setdefault(task, []).append(member)
 
     def run(self) -> dict[str, TasksTuple]:
         self._assign_active()
@@ -243,6 +264,51 @@ class _Assignment:
         for process in reversed(polled):
             queue.add(process)
         return is_found
+
+
+class _AssignmentOf44(_Assignment):
+    """The rules of Kafka 4.4 for members that had a task as standby, or tell how much of its state they have."""
+
+    def __init__(
+        self, members: Mapping[str, MemberTasks], subtopologies: Mapping[str, SubtopologyTasks], standby_replicas: int
+    ) -> None:
+        self._candidates: dict[_Task, list[tuple[bool, int, _Member]]] = {}
+        super().__init__(members, subtopologies, standby_replicas)
+        for task, candidates in self._candidates.items():
+            candidates.sort(key=lambda each: each[:2])  # those that are equal stay in the order of the members
+            self._had_standby[task] = [member for *_, member in candidates]
+
+    def _in_table_order(self, process_ids: Sequence[str]) -> Sequence[str]:
+        return in_order_of_computed_table(process_ids, len(process_ids))
+
+    def _note_standby(self, member: _Member, spec: MemberTasks) -> None:
+        standby = spec.tasks.standby
+        for name, partition in _each(standby):
+            offset = spec.offsets.get(name, {}).get(partition, 0)
+            self._candidates.setdefault((name, partition), []).append((False, -offset, member))
+        for name, offsets in spec.offsets.items():
+            known = standby.get(name, frozenset())
+            for partition, offset in offsets.items():
+                if partition not in known:
+                    self._candidates.setdefault((name, partition), []).append((True, -offset, member))
+
+    def _least_loaded(self, members: Sequence[_Member], task: _Task | None = None) -> _Member | None:
+        """The member with the least load, of process and member, whose process does not have the task."""
+        chosen: _Member | None = None
+        load, count = 0.0, 0
+        for member in members:
+            process = member.process
+            if task is not None and task in process.tasks:
+                continue
+            if chosen is None or (process.load < load and member.count < count):
+                chosen, load, count = member, process.load, member.count
+        return chosen
+
+
+def _each(tasks: Mapping[str, frozenset[int]]) -> Iterator[_Task]:
+    for subtopology_id, partitions in tasks.items():
+        for partition in partitions:
+            yield subtopology_id, partition
 
 
 def _load_of(process: _Process) -> float:

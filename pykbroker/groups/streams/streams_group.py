@@ -16,7 +16,8 @@ What must hold between steps:
 - What is derived from members is derived from the members as they are.
 
 The group changes by records only, but for what the coordinator keeps for itself and does not need after a failover: the
-configured topology, the endpoints, and who asked for a shutdown. The model is Kafka's `StreamsGroup`.
+configured topology, the endpoints, who asked for a shutdown, how far members have the state of tasks, and when a
+description of the topology was asked for. The model is Kafka's `StreamsGroup`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from ..common.records import CoordinatorRecord
 from ..common.topics import TopicsView
 from ..modern.committing_group import CommittingGroup
 from ..modern.modern_group import find_group
-from .streams_group_member import StreamsGroupMember
-from .streams_records import RECORDS, topology_tombstone
+from .streams_group_member import NO_TOPOLOGY_EPOCH, StreamsGroupMember
+from .streams_records import NO_DESCRIPTION, RECORDS, topology_tombstone
 from .tasks import NO_TASKS, OwnedTasks, Tasks, TasksTuple
 from .topology import StreamsTopology
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pykbroker.protocol.messages.streams_groups import EndpointToPartitions
 
     from .configured_topology import ConfiguredTopology
+    from .topology_descriptions import DescriptionBackoff
 
 PROTOCOL_TYPE: Final = "streams"
 NOT_VALIDATED: Final = -1
@@ -59,6 +61,7 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
     """A streams group, with what is derived from its members.
 
     topics: tells the names of topics that are committed for by their ids. endpoints: by member, as members were told.
+    stored_description_epoch, failed_description_epoch: of which topology a description is kept, and could not be.
     """
 
     type: ClassVar[GroupType] = GroupType.STREAMS
@@ -67,6 +70,9 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         super().__init__(group_id)
         self.validated_topology_epoch = 0
         self.last_assignment_configs: Mapping[str, str] = {}
+        self.stored_description_epoch = NO_DESCRIPTION
+        self.failed_description_epoch = NO_DESCRIPTION
+        self.description_backoff: DescriptionBackoff | None = None
         self.topology: StreamsTopology | None = None
         self.configured: ConfiguredTopology | None = None
         self.shutdown_requested_by: str | None = None
@@ -97,6 +103,11 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         if self.group_epoch > self.assignment_epoch:
             return StreamsGroupState.ASSIGNING
         return StreamsGroupState.STABLE if self.is_reconciled else StreamsGroupState.RECONCILING
+
+    @property
+    def topology_epoch(self) -> int:
+        """The epoch of the topology; -1 where the group has none."""
+        return NO_TOPOLOGY_EPOCH if self.topology is None else self.topology.epoch
 
     @property
     def topic_names(self) -> frozenset[str]:

@@ -6,6 +6,12 @@ The model is the streams part of Kafka's `GroupMetadataManager`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from random import Random
+
+from pykbroker.protocol.messages.streams_topology_descriptions import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
 
 from ..common.config import GroupConfig, StreamsGroupConfig
 from ..common.context import Step
@@ -17,10 +23,11 @@ from ..modern.assignment_tasks import AssignmentOffload
 from .descriptions import StreamsGroupAsOfNow, group_as_of_now
 from .heartbeats import OnConversion, StreamsHeartbeats
 from .membership import StreamsMembership
-from .streams_group import StreamsGroup
+from .streams_group import StreamsGroup, find_streams
 from .streams_group_member import UNREVOKED_TASKS
 from .streams_replay import StreamsReplay
 from .target_assignment import StreamsTargetAssignments
+from .topology_descriptions import DescriptionStatus, StreamsDescriptions, TopologyDescriptions
 
 
 class StreamsGroups:
@@ -39,11 +46,14 @@ class StreamsGroups:
         assignments: AssignmentOffload | None,
         metadata_hash: MetadataHash,
         on_conversion: OnConversion,
+        descriptions: TopologyDescriptions | None,
+        rng: Random,
     ) -> None:
         self._groups: Mapping[str, Group] = groups
         self._config_of = config_of
         self._topic_changes = TopicChanges()
         records = StreamsReplay(groups, topics)
+        self._descriptions = None if descriptions is None else StreamsDescriptions(groups, records, descriptions, rng)
         self._targets = StreamsTargetAssignments(config, records, assignments)
         self._membership = StreamsMembership(records, deadlines)
         self._heartbeats = StreamsHeartbeats(
@@ -57,14 +67,36 @@ class StreamsGroups:
             self._topic_changes,
             config_of,
             on_conversion,
+            self._descriptions,
         )
         self.heartbeat = self._heartbeats.heartbeat
-        self.forget = self._membership.forget
         self.replay = records.replay
         self.put_assignment = self._targets.put_awaited
 
-    def describe(self, group_id: str) -> StreamsGroupAsOfNow:
-        return group_as_of_now(self._groups.get(group_id), group_id)
+    def describe(self, group_id: str, *, with_description: bool = False) -> StreamsGroupAsOfNow:
+        found = group_as_of_now(self._groups.get(group_id), group_id)
+        group = find_streams(self._groups, group_id) if with_description else None
+        if group is not None:
+            described = found.group
+            described.topology_description_status, described.topology_description = (
+                (DescriptionStatus.NOT_STORED, None)
+                if self._descriptions is None
+                else self._descriptions.describe(group)
+            )
+        return found
+
+    def update_description(
+        self, request: StreamsGroupTopologyDescriptionUpdateRequest, step: Step
+    ) -> StreamsGroupTopologyDescriptionUpdateResponse:
+        """Keep a description of a group's topology (KIP-1331). Handlers ask only where something keeps descriptions."""
+        assert self._descriptions is not None
+        return self._descriptions.update(request, step)
+
+    def forget(self, group_id: str) -> None:
+        """Forget what is kept of an empty group that is being deleted."""
+        self._membership.forget(group_id)
+        if self._descriptions is not None:
+            self._descriptions.forget(group_id)
 
     # Topics and assignments
 

@@ -6,7 +6,7 @@ What a record does to the groups of a shard is in `streams_replay`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from pykbroker.protocol.messages.streams_group_records import (
     LastAssignmentConfig,
@@ -28,11 +28,35 @@ from .streams_group_member import StreamsGroupMember
 from .tasks import Tasks, TasksTuple, in_order
 from .topology import StreamsTopology
 
+NO_DESCRIPTION: Final = -1
+
+
+class EpochsOfGroup(Protocol):
+    """The part of a group that its record has."""
+
+    group_id: str
+    group_epoch: int
+    metadata_hash: int
+    validated_topology_epoch: int
+    last_assignment_configs: Mapping[str, str]
+    stored_description_epoch: int
+    failed_description_epoch: int
+
 
 def group_record(
-    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
+    group_id: str,
+    epoch: int,
+    metadata_hash: int,
+    validated_topology_epoch: int,
+    configs: Mapping[str, str],
+    *,
+    stored_description_epoch: int = NO_DESCRIPTION,
+    failed_description_epoch: int = NO_DESCRIPTION,
 ) -> CoordinatorRecord:
-    """The record of the group's epoch. configs: those that its assignments are made by."""
+    """The record of the group's epoch. configs: those that its assignments are made by.
+
+    stored_description_epoch, failed_description_epoch: of which topology a description is kept, and could not be.
+    """
     return CoordinatorRecord(
         StreamsGroupMetadataKey(group_id=group_id),
         StreamsGroupMetadataValue(
@@ -40,7 +64,24 @@ def group_record(
             metadata_hash=metadata_hash,
             validated_topology_epoch=validated_topology_epoch,
             last_assignment_configs=[LastAssignmentConfig(key=key, value=configs[key]) for key in sorted(configs)],
+            stored_description_topology_epoch=stored_description_epoch,
+            failed_description_topology_epoch=failed_description_epoch,
         ),
+    )
+
+
+def group_record_of(
+    group: EpochsOfGroup, *, stored_description_epoch: int, failed_description_epoch: int
+) -> CoordinatorRecord:
+    """The record of the group's epoch as it is, with other epochs of descriptions."""
+    return group_record(
+        group.group_id,
+        group.group_epoch,
+        group.metadata_hash,
+        group.validated_topology_epoch,
+        group.last_assignment_configs,
+        stored_description_epoch=stored_description_epoch,
+        failed_description_epoch=failed_description_epoch,
     )
 
 

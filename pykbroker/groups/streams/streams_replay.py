@@ -47,6 +47,8 @@ class StreamsReplay(ModernReplay[StreamsGroup, StreamsGroupMember, TasksTuple]):
         super()._put_metadata(key, value)
         group = self._group(key.group_id)
         group.validated_topology_epoch = value.validated_topology_epoch
+        group.stored_description_epoch = value.stored_description_topology_epoch
+        group.failed_description_epoch = value.failed_description_topology_epoch
         group.last_assignment_configs = {config.key: config.value for config in value.last_assignment_configs or ()}
 
     def _put_topology(self, key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue) -> None:

@@ -17,12 +17,14 @@ import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
-from pykbroker.config.group_keys import GroupValues, group_values
+from pykbroker.config.group_keys import RACK_AWARE_TAGS, GroupValues, group_values
+from pykbroker.config.streams_groups import TOPOLOGY_PLUGIN
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig, StreamsGroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, decode_record
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
-from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.metadata.features import KAFKA_4_4_SINCE, feature_level
+from pykbroker.metadata.image import METADATA_VERSION, ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
     from pykbroker.groups.shard import GroupRequest, GroupShard
     from pykbroker.groups.share.state_changes import ShareInitialization
+    from pykbroker.groups.streams.topology_descriptions import TopologyDescriptions
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -88,6 +91,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         self.share_states = ShareStates(self)
         self._topics = ImageTopics(image)
         self.metadata_hash = MetadataHash(self._topics)
+        self._descriptions: TopologyDescriptions | None = None
 
     async def submit(self, key: str, request: GroupRequest, context: CoordinatorContext) -> Any:
         try:
@@ -113,7 +117,16 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             self.metadata_hash,
             self._share_config,
             self.streams_config,
+            self._topology_descriptions(),
         )
+
+    def _topology_descriptions(self) -> TopologyDescriptions | None:
+        """What keeps descriptions of the topologies of streams groups; None where nothing does."""
+        if self._descriptions is None and self._broker_config.text(TOPOLOGY_PLUGIN):
+            from pykbroker.groups.streams.topology_descriptions import TopologyDescriptions
+
+            self._descriptions = TopologyDescriptions()
+        return self._descriptions
 
     def _encoding(self, partition: Partition) -> InBatches:
         """Return what puts records into batches that the partition takes."""
@@ -247,6 +260,10 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             assignment_interval_ms=values.int("streams.assignment.interval.ms"),
             initial_rebalance_delay_ms=values.int("streams.initial.rebalance.delay.ms"),
             num_standby_replicas=values.int("streams.num.standby.replicas"),
+            rack_aware_tags=tuple(values.list(RACK_AWARE_TAGS)),
+            task_offset_interval_ms=values.int("streams.task.offset.interval.ms"),
+            acceptable_recovery_lag=values.int("streams.acceptable.recovery.lag"),
+            is_of_4_4=feature_level(self._image(), METADATA_VERSION) >= KAFKA_4_4_SINCE,
         )
 
     def _values(self, group_id: str) -> GroupValues:

@@ -7,13 +7,12 @@ a `RequestContext[NodeT]`. What a node is, nobody here knows; the tables of a no
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
 
 from trio import CancelScope
 
-from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
 from pykbroker.protocol.errors import TooManyElements
 from pykbroker.protocol.framing import RequestHeader
@@ -39,9 +38,6 @@ MOST_ENTRIES = 30_000
 
 MANY_ENTRIES = OBJECTS_LIMIT
 """And other nodes: assignments of replicas are lists in lists."""
-
-NEWEST_SERVED: Final[Mapping[ApiKey, int]] = {ApiKey.STREAMS_GROUP_HEARTBEAT: 0, ApiKey.STREAMS_GROUP_DESCRIBE: 0}
-"""Of APIs whose later versions are declared, and not served yet (`docs/not-yet.md`)."""
 
 ANONYMOUS = "User:ANONYMOUS"
 
@@ -272,8 +268,7 @@ class HandlerTable(Generic[NodeT]):
     def handles(
         self, request_type: type[RequestT], *, needs: Needs, most_entries: int = MOST_ENTRIES
     ) -> Callable[[HandlerFunction[NodeT, RequestT]], HandlerFunction[NodeT, RequestT]]:
-        """Register an `async (context, request) -> response | None`, for every version that the request declares
-        and `NEWEST_SERVED` does not leave out.
+        """Register an `async (context, request) -> response | None`, for every version that the request declares.
 
         needs: what the table's guard and the handler look for, see `needs`.
         """
@@ -283,7 +278,6 @@ class HandlerTable(Generic[NodeT]):
             assert schema.api_key is not None, f"{schema.name} is not a request"
             assert schema.api_key not in self.by_api_key, f"{schema.name} has two handlers on one listener"
             served = schema.stable_versions
-            served = served._replace(high=min(served.high, NEWEST_SERVED.get(ApiKey(schema.api_key), served.high)))
             assert self._guard is not None or needs == NOTHING, f"nobody checks what {schema.name} needs"
             guarded = function if self._guard is None else self._guard(function, needs)
             handler = Handler(schema.api_key, request_type, served.low, served.high, guarded, most_entries, needs)

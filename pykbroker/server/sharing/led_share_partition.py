@@ -30,7 +30,7 @@ from ..runtime.deferred_answer import DeferredAnswer
 if TYPE_CHECKING:
     from pykbroker.replication.partition import Partition
     from pykbroker.sharing.partition.share_partition import SharePartition
-    from pykbroker.sharing.partition.values import Change
+    from pykbroker.sharing.partition.values import Change, DeadLetters
 
 logger = logging.getLogger(__name__)
 
@@ -89,11 +89,12 @@ class LedSharePartition:
 
     __slots__ = (
         "_drained",
-        "_loaded",
         "_monotonic_ms",
         "_on_end",
+        "_on_letters",
         "_persister",
         "_queue",
+        "_schedule",
         "_spawn",
         "error",
         "is_writing",
@@ -115,8 +116,13 @@ class LedSharePartition:
         monotonic_ms: Callable[[], int],
         spawn: Callable[[LedSharePartition], None],
         on_end: Callable[[LedSharePartition], None],
+        on_letters: Callable[[LedSharePartition, list[DeadLetters]], None],
+        schedule: Callable[[LedSharePartition], None],
     ) -> None:
-        """Watch the partition. spawn: has `write` run beside. on_end: is called once, when the share partition ends."""
+        """Watch the partition. spawn: has `write` run beside. on_end: is called once, when the share partition ends.
+
+        on_letters: has dead letters written that are due. schedule: has `expire` called when it is time.
+        """
         self.key = key
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
@@ -130,6 +136,8 @@ class LedSharePartition:
         self._monotonic_ms = monotonic_ms
         self._spawn = spawn
         self._on_end = on_end
+        self._on_letters = on_letters
+        self._schedule = schedule
         self._queue: list[tuple[Change, DeferredAnswer[None] | None]] = []
         self.is_writing = False
         self._drained: trio.Event | None = None
@@ -227,7 +235,14 @@ class LedSharePartition:
                 answer.fail(error)
         if error is not None and error.code in ENDS:
             self.end(error)
-        elif has_more:
+            return
+        if error is None:
+            letters = [each for change, _ in taken for each in change.letters]
+            if letters:
+                self._on_letters(self, letters)
+        else:
+            self._schedule(self)
+        if has_more:
             self.notify()
 
     def _take(self) -> list[tuple[Change, DeferredAnswer[None] | None]]:

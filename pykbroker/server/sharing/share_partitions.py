@@ -19,10 +19,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import trio
 
 from pykbroker.config import BrokerConfig
+from pykbroker.config.group_keys import DEAD_LETTER_TOPIC
+from pykbroker.metadata.features import DEAD_LETTERS_SINCE, SHARE_VERSION, feature_level
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.sharing.persister import PartitionState, Persister, Reading, SharePartitionKey
 
+from ..network.inter_broker import InterBroker
+from ..quorum.image_conditions import ImageConditions
 from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.deferred_answer import DeferredAnswer
@@ -32,9 +36,10 @@ from ..runtime.turns import Turn
 
 if TYPE_CHECKING:
     from pykbroker.config.group_keys import GroupValues
-    from pykbroker.sharing.partition.values import Acknowledgement, Acquired, Limits
+    from pykbroker.sharing.partition.values import Acknowledgement, Acquired, DeadLetters, Limits
     from pykbroker.sharing.sessions import SessionKey, ShareSession, ShareSessions, TopicIdPartition
 
+    from .dead_letter_queues import DeadLetterQueues
     from .led_share_partition import LedSharePartition
 
 logger = logging.getLogger(__name__)
@@ -59,13 +64,17 @@ _TIMER_ROUND_MS: Final = 10
 
 
 class SharePartitions:
-    """The share partitions of one node. persister: keeps their states. image: the newest metadata."""
+    """The share partitions of one node. persister: keeps their states. image: the newest metadata, of which the
+    conditions are. inter_broker: brings dead letters to their topics.
+    """
 
     def __init__(
         self,
         config: BrokerConfig,
         replicas: ReplicaManager,
         persister: Persister,
+        inter_broker: InterBroker,
+        conditions: ImageConditions,
         *,
         image: Callable[[], MetadataImage],
         clock: Clock,
@@ -76,7 +85,10 @@ class SharePartitions:
         self.threads = threads
         self._config = config
         self._persister = persister
+        self._inter_broker = inter_broker
+        self._conditions = conditions
         self._image = image
+        self._letters: DeadLetterQueues | None = None
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
         self._draining: dict[SharePartitionKey, LedSharePartition] = {}
@@ -96,6 +108,7 @@ class SharePartitions:
                 await self._run_timers()
             finally:
                 self._nursery = None
+                self._letters = None
 
     # Groups
 
@@ -120,11 +133,13 @@ class SharePartitions:
         from pykbroker.sharing.partition.values import Limits
 
         values = self.group_values(group_id)
+        has_queues = feature_level(self._image(), SHARE_VERSION) >= DEAD_LETTERS_SINCE
         return Limits(
             record_lock_duration_ms=values.int("share.record.lock.duration.ms"),
             max_record_locks=values.int("share.partition.max.record.locks"),
             delivery_count_limit=values.int("share.delivery.count.limit"),
             renew_enabled=values.bool("share.renew.acknowledge.enable"),
+            has_dead_letters=has_queues and bool(values.str(DEAD_LETTER_TOPIC).strip()),
         )
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
@@ -178,6 +193,8 @@ class SharePartitions:
             monotonic_ms=self.clock.monotonic_ms,
             spawn=self._spawn_writer,
             on_end=self._forget,
+            on_letters=self._write_letters,
+            schedule=self.schedule,
         )
         self._led[key] = led
         self._of_group.setdefault(key.group_id, {})[key] = led
@@ -205,6 +222,9 @@ class SharePartitions:
                 reset = self.group_values(led.key.group_id).offset_reset
                 offset = await start_offset(self.replicas, led.partition, reset, self.clock.now_ms())
             led.begin(state, offset)
+            share = led.active
+            if share is not None:
+                self._write_letters(led, share.unwritten_letters(self.limits(led.key.group_id).delivery_count_limit))
         except ApiError as error:
             logger.info("%r was not loaded: %s", led, error)
             led.end(error)
@@ -212,6 +232,25 @@ class SharePartitions:
     def _spawn_writer(self, led: LedSharePartition) -> None:
         if self._nursery is not None:  # else the node ends, and nobody waits for an answer any more
             self._nursery.start_soon(self._write, led)
+
+    def _write_letters(self, led: LedSharePartition, letters: list[DeadLetters]) -> None:
+        if not letters or self._nursery is None:  # who leads the partition next finds those records ARCHIVING
+            return
+        if self._letters is None:
+            from .dead_letter_queues import DeadLetterQueues
+
+            self._letters = DeadLetterQueues(
+                self._config,
+                self.replicas,
+                self._inter_broker,
+                self._conditions,
+                self._nursery,
+                image=self._image,
+                values=self.group_values,
+                clock=self.clock,
+                threads=self.threads,
+            )
+        self._letters.add(led, letters)
 
     async def _write(self, led: LedSharePartition) -> None:
         try:
@@ -273,6 +312,7 @@ class SharePartitions:
         try:
             change = await turn.through(steps)
         except ApiError as error:
+            self.schedule(led)
             led.notify()
             return error
         finally:

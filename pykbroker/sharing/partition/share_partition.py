@@ -1,10 +1,11 @@
-"""A share partition: the records of one partition that a share group has in hand (KIP-932, KIP-1206, KIP-1222).
+"""A share partition: the records of one partition that a share group has in hand (KIP-932, 1191, 1206, 1222).
 
 The model is Kafka's `SharePartition`. Records between `start_offset` and `end_offset` are in flight. In front of the
 start everything is settled, behind the end nothing was handed out. Each record in flight is
 
 - AVAILABLE: whoever comes next gets it;
 - ACQUIRED by one member, until the member says what became of it or its time is over;
+- ARCHIVING, while its dead letter is written: nobody gets the record any more, and it is not settled;
 - ACKNOWLEDGED or ARCHIVED: settled for ever. ARCHIVED are records that were rejected or handed out too often, of
   transactions that were aborted, and offsets that have no record.
 
@@ -14,8 +15,14 @@ takes records back whose time is over; the persister is told, and nobody waits f
 persisted: after a change of leaders such records are handed out again, with the number of deliveries that was persisted
 last.
 
-What must hold: no record has two holders; what is settled and persisted is never handed out again; the start moves over
-settled records alone, or to where the log begins; `delivery_complete_count` is the number of settled offsets in flight.
+Where the group has dead letters, what is rejected or was handed out too often becomes ARCHIVING in place of ARCHIVED,
+in a transition whoever asked for it. A letter is due once that is persisted (`Change.letters`), and so never for a
+record that another leader hands out again. `archived` settles it, be the letter written or given up. A leader that
+comes later finds ARCHIVING, and writes the letter, perhaps once more (`unwritten_letters`).
+
+What must hold: no record has two holders; what is settled or ARCHIVING, and persisted, is never handed out again; the
+start moves over settled records alone, or to where the log begins; `delivery_complete_count` is the number of settled
+offsets in flight.
 
 Runs of offsets keep it small (`in_flight`): the work of a call grows with the runs that it concerns, and not with the
 records in flight. Times are those of a monotonic clock, in milliseconds.
@@ -39,6 +46,8 @@ from .values import (
     Acquired,
     AcquireMode,
     Change,
+    DeadLetterCause,
+    DeadLetters,
     FetchedBatch,
     Limits,
     RecordState,
@@ -46,7 +55,9 @@ from .values import (
 
 _AVAILABLE: Final = RecordState.AVAILABLE
 _ACQUIRED: Final = RecordState.ACQUIRED
+_ARCHIVING: Final = RecordState.ARCHIVING
 _ARCHIVED: Final = RecordState.ARCHIVED
+_SPENT: Final = DeadLetterCause.DELIVERY_COUNT_EXCEEDED
 
 _STATE_OF_TYPE: Final = {
     AcknowledgeType.GAP: _ARCHIVED,
@@ -54,10 +65,12 @@ _STATE_OF_TYPE: Final = {
     AcknowledgeType.RELEASE: _AVAILABLE,
     AcknowledgeType.REJECT: _ARCHIVED,
 }
-_PERSISTED_STATES: Final = {int(state): state for state in (_AVAILABLE, RecordState.ACKNOWLEDGED, _ARCHIVED)}
+_PERSISTED_STATES: Final = {int(state): state for state in RecordState if state is not _ACQUIRED}
 _STEPS_OF_RUN: Final = 8
 """Of about a microsecond."""
 _SPARE_DEADLINES: Final = 256
+_LETTER_AGAIN_MS: Final = 1000
+"""Behind a failed write, until a record is made ARCHIVING once more."""
 _ISOLATED_FROM: Final = 3
 """With a limit of two deliveries nobody could tell the last one from the second."""
 
@@ -396,7 +409,7 @@ class SharePartition:
         Return what to persist; false where that is nothing. Raises ApiError where one record is not the member's: all
         is as before then, but for locks that were renewed. It is, too, where the steps are closed before their end.
         """
-        change = Change(member, limits.delivery_count_limit)
+        change = Change(member, limits.delivery_count_limit, has_dead_letters=limits.has_dead_letters)
         is_whole = False
         try:
             for acknowledgement in acknowledgements:
@@ -447,8 +460,11 @@ class SharePartition:
     def _change_runs(self, change: Change, runs: Iterable[Run], kind: int, limits: Limits, now_ms: int) -> None:
         if kind != AcknowledgeType.RENEW:
             state = _STATE_OF_TYPE[AcknowledgeType(kind)]
+            cause = None
+            if kind == AcknowledgeType.REJECT and limits.has_dead_letters:
+                state, cause = _ARCHIVING, DeadLetterCause.CLIENT_REJECT
             for run in runs:
-                self._begin_transition(change, run, state)
+                self._begin_transition(change, run, state, cause)
             return
         if not limits.renew_enabled:
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
@@ -478,7 +494,7 @@ class SharePartition:
 
     def release(self, member: str, limits: Limits) -> Change:
         """Begin to make everything that the member has acquired available, as it leaves. Return what to persist."""
-        change = Change(member, limits.delivery_count_limit)
+        change = Change(member, limits.delivery_count_limit, has_dead_letters=limits.has_dead_letters)
         for batch in self._batches:
             if not any(run.state is _ACQUIRED and run.member == member for run in batch.runs):
                 continue
@@ -491,9 +507,13 @@ class SharePartition:
 
     # Transitions
 
-    def _begin_transition(self, change: Change, run: Run, state: RecordState) -> None:
+    def _begin_transition(
+        self, change: Change, run: Run, state: RecordState, cause: DeadLetterCause | None = None
+    ) -> None:
         if state is _AVAILABLE and run.delivery_count >= change.delivery_count_limit:
-            state = _ARCHIVED
+            state, cause = (_ARCHIVING, _SPENT) if change.has_dead_letters else (_ARCHIVED, None)
+        if cause is not None:
+            change.add_letters(run.first, run.last, run.delivery_count, cause)
         self._assign(run, state)
         run.change = change
         change.add_range(run.first, run.last)
@@ -502,10 +522,12 @@ class SharePartition:
     def complete(self, change: Change, *, is_persisted: bool, now_ms: int) -> bool:
         """End the transition. Return whether there may be more to hand out now.
 
-        Where it was not persisted the records are acquired again, or free if their time is over meanwhile.
+        Where it was not persisted the records are acquired again, or free if their time is over meanwhile. What is to
+        get a dead letter then is nobody's, and due to `expire` a moment later. The start moves over what changed at
+        once in any case: nobody else may come to move it.
         """
         freed = self._end_transition(change, is_persisted=is_persisted, now_ms=now_ms)
-        return (is_persisted and self._move_start()) or freed
+        return ((is_persisted or not change.ranges) and self._move_start()) or freed
 
     def _end_transition(self, change: Change, *, is_persisted: bool, now_ms: int) -> bool:
         freed = False
@@ -521,9 +543,15 @@ class SharePartition:
                     elif now_ms < run.deadline_ms:
                         self._assign(run, _ACQUIRED)
                         run.member = change.member
+                    elif run.last < self.start_offset or not self._is_spent(run, change.delivery_count_limit):
+                        self._assign(run, _ARCHIVED if run.last < self.start_offset else _AVAILABLE)
+                        run.deadline_ms = 0
+                    elif change.has_dead_letters:
+                        self._assign(run, _ACQUIRED)
+                        run.deadline_ms = now_ms + _LETTER_AGAIN_MS
+                        self._note_deadline(run.deadline_ms, run.first, run.last)
                     else:
-                        is_spent = run.delivery_count >= change.delivery_count_limit or run.last < self.start_offset
-                        self._assign(run, _ARCHIVED if is_spent else _AVAILABLE)
+                        self._assign(run, _ARCHIVED)
                         run.deadline_ms = 0
                     if run.state is _AVAILABLE:
                         self._note_available(run.first)
@@ -532,8 +560,8 @@ class SharePartition:
         return freed
 
     def expire(self, limits: Limits, now_ms: int) -> Change:
-        """Take back what is acquired and whose time is over. Return what to persist; nothing waits for that."""
-        change = Change()
+        """Take back what is acquired and whose time is over. Return what to persist; no member waits for that."""
+        change = Change(NOBODY, limits.delivery_count_limit, has_dead_letters=limits.has_dead_letters)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, first, last = heappop(self._deadlines)
             for batch in self._between(first, last):
@@ -542,17 +570,51 @@ class SharePartition:
                 self._cut_at_start(batch)
                 for run, _, _ in batch.within(first, last):
                     if _is_due(run, now_ms):
-                        self._take_back(change, run, limits)
+                        self._take_back(change, run)
                 batch.join(first, last)
         return change
 
-    def _take_back(self, change: Change, run: Run, limits: Limits) -> None:
-        is_spent = run.delivery_count >= limits.delivery_count_limit or run.last < self.start_offset
-        self._assign(run, _ARCHIVED if is_spent else _AVAILABLE)
+    def _take_back(self, change: Change, run: Run) -> None:
+        is_passed, is_spent = run.last < self.start_offset, self._is_spent(run, change.delivery_count_limit)
+        if is_spent and not is_passed and change.has_dead_letters:
+            self._begin_transition(change, run, _AVAILABLE)
+            return
+        self._assign(run, _ARCHIVED if is_spent or is_passed else _AVAILABLE)
         run.deadline_ms = 0
-        if not is_spent:
+        if run.state is _AVAILABLE:
             self._note_available(run.first)
         change.add(run.first, run.last, run.state, run.delivery_count)
+
+    def _is_spent(self, run: Run, delivery_count_limit: int) -> bool:
+        return run.delivery_count >= delivery_count_limit
+
+    # Dead letters
+
+    def unwritten_letters(self, delivery_count_limit: int) -> list[DeadLetters]:
+        """Return the letters of all records that are ARCHIVING, as another leader left them.
+
+        Why a record gets one was not persisted: it was rejected where its deliveries were not used up.
+        """
+        change = Change()
+        for run in self.runs():
+            if run.state is _ARCHIVING and run.change is None:
+                is_spent = self._is_spent(run, delivery_count_limit)
+                cause = _SPENT if is_spent else DeadLetterCause.CLIENT_REJECT
+                change.add_letters(run.first, run.last, run.delivery_count, cause)
+        return change.letters
+
+    def archived(self, first: int, last: int) -> Change:
+        """Settle records whose dead letters are written, or given up. Return what to persist; nobody waits for that."""
+        change = Change()
+        for batch in self._between(first, last):
+            if not batch.lies_within(first, last):
+                batch.is_split = True
+            for run in batch.cut(first, last):
+                if run.state is _ARCHIVING and run.change is None:
+                    self._assign(run, _ARCHIVED)
+                    change.add(run.first, run.last, _ARCHIVED, run.delivery_count)
+            batch.join(first, last)
+        return change
 
     def _cut_at_start(self, batch: InFlightBatch) -> None:
         """Cut the batch, so that none of its runs goes across the start offset."""

@@ -137,7 +137,14 @@ def _broker(
         transactions=transactions,
         sharing=sharing,
         share_partitions=SharePartitions(
-            config, replicas, sharing.persister, image=lambda: node.image, clock=clock, threads=threads
+            config,
+            replicas,
+            sharing.persister,
+            transactions.inter_broker,
+            node.image_conditions,
+            image=lambda: node.image,
+            clock=clock,
+            threads=threads,
         ),
         auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
