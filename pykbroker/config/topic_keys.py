@@ -52,7 +52,8 @@ TOPIC_KEYS_OF_4_4 = {
         "max.decompressed.message.bytes", "int", "2147483639", "1..2147483639", "topic"
     ),
 }
-"""Those that Kafka 4.4 has besides: described where they are set, and where metadata.version is one of 4.4's."""
+"""Those that Kafka 4.4 has besides: described where they are set. One that brokers have, too, is described where
+metadata.version is one of 4.4's."""
 
 INTERNAL_TOPIC_KEYS = {
     "internal.segment.bytes": ConfigKey("internal.segment.bytes", "int", None, "", "topic"),
