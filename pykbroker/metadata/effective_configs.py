@@ -71,7 +71,9 @@ class BrokerLayers:
     @cached_property
     def topic_defaults(self) -> list[EffectiveConfig]:
         """The same with its sources, by name."""
-        keys = topic_keys() | TOPIC_KEYS_OF_4_4 if self.is_of_4_4 else topic_keys()
+        keys = topic_keys()
+        if self.is_of_4_4:  # whose topics show no other new keys than those that brokers have as well
+            keys = keys | {name: key for name, key in TOPIC_KEYS_OF_4_4.items() if name in BROKER_SYNONYMS}
         return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(keys.items())]
 
     def synonyms(self, name: str) -> tuple[Synonym, ...]:
@@ -122,7 +124,7 @@ def _from(name: str, found: Iterable[Synonym]) -> tuple[Synonym, ...]:
 def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
     """All keys of a topic, by name; `overrides` is the topic's own configuration.
 
-    Internal keys are shown where the topic has them, as they were given.
+    Internal keys are shown where the topic has them, as they were given; so are those of 4.4, as they are meant.
     """
     shown = [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
     names = {each.key.name for each in layers.topic_defaults}
@@ -220,8 +222,9 @@ def _overridden(
 
 
 def _internal(key: ConfigKey, value: str) -> EffectiveConfig:
-    own = Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
-    return EffectiveConfig(key, value, ConfigSource.DYNAMIC_TOPIC_CONFIG, (own,))
+    shown = _shown(key, value) if key.name in TOPIC_KEYS_OF_4_4 else value
+    own = Synonym(key.name, shown, ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    return EffectiveConfig(key, shown, ConfigSource.DYNAMIC_TOPIC_CONFIG, (own,))
 
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:

@@ -211,9 +211,10 @@ class DelayedShareFetch:
             except FileError as failure:
                 self._shares.replicas.failures.in_log(partition.log, failure)
                 return SharedRecords(ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
-            if data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE and share.log_begins_at(partition.log.log_start_offset):
-                continue
             if data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                if await self._turn.through(share.log_begins_steps(partition.log.log_start_offset)):
+                    led.notify()  # others may have looked in between
+                    continue
                 return None  # the log ends earlier than before: it has to come to where the group is
             if data.error_code is not _NONE:
                 return SharedRecords(ApiError(data.error_code))

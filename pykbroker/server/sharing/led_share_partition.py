@@ -26,6 +26,7 @@ from pykbroker.sharing.persister import (
 )
 
 from ..runtime.deferred_answer import DeferredAnswer
+from ..runtime.turns import Turn
 
 if TYPE_CHECKING:
     from pykbroker.replication.partition import Partition
@@ -151,11 +152,11 @@ class LedSharePartition:
         """The state to work with; None as long as it is loaded, and when it has ended."""
         return self.share if self.state is ShareState.ACTIVE else None
 
-    def begin(self, state: PartitionState, start_offset: int) -> None:
+    async def begin(self, state: PartitionState, start_offset: int, turn: Turn) -> None:
         """Become active with what was persisted, unless it has ended meanwhile. Raises ApiError."""
         from pykbroker.sharing.partition.share_partition import SharePartition
 
-        share = SharePartition.load(state, start_offset)
+        share = await turn.through(SharePartition.load_steps(state, start_offset))
         if self.state is ShareState.LOADING:
             self.share = share
             self.state = ShareState.ACTIVE
@@ -193,9 +194,10 @@ class LedSharePartition:
 
     async def write(self) -> None:
         """Write what is to be written, until there is nothing more."""
+        turn = Turn()
         try:
             while self._queue:
-                await self._write_next()
+                await self._write_next(turn)
         finally:
             self.is_writing = False
             if self._drained is not None:
@@ -209,7 +211,7 @@ class LedSharePartition:
                 self._drained = trio.Event()
             await self._drained.wait()
 
-    async def _write_next(self) -> None:
+    async def _write_next(self, turn: Turn) -> None:
         share = self.share
         assert share is not None
         taken = self._take()
@@ -228,7 +230,8 @@ class LedSharePartition:
             logger.info("the state of %r was not persisted: %s", self, error)
         now_ms, has_more = self._monotonic_ms(), False
         for change, answer in taken:
-            has_more = share.complete(change, is_persisted=error is None, now_ms=now_ms) or has_more
+            steps = share.complete_steps(change, is_persisted=error is None, now_ms=now_ms)
+            has_more = await turn.through(steps) or has_more
             if answer is not None and error is None:
                 answer.complete(None)
             elif answer is not None and error is not None:

@@ -56,7 +56,6 @@ _MOST_LOADERS: Final = 100
 _STEPS_OF_BEGINNING: Final = 10
 _STEPS_OF_RELEASE: Final = 10
 _FEW_SESSIONS: Final = 16
-_STEPS_OF_RUN: Final = 2
 _STEPS_OF_EXPIRY: Final = 20
 _SPARE_TIMERS: Final = 256
 _TIMER_ROUND_MS: Final = 10
@@ -206,11 +205,12 @@ class SharePartitions:
             if before is not None:
                 await before.drained()
         states = await self._persister.read([Reading(led.key, led.leader_epoch) for led in new])
+        turn = Turn()
         for led, state in zip(new, states, strict=True):
-            await self._begin_with(led, state)
+            await self._begin_with(led, state, turn)
             await trio.lowlevel.checkpoint()
 
-    async def _begin_with(self, led: LedSharePartition, state: PartitionState) -> None:
+    async def _begin_with(self, led: LedSharePartition, state: PartitionState, turn: Turn) -> None:
         from .led_share_partition import client_error, has_start_offset
         from .start_offsets import start_offset
 
@@ -221,7 +221,7 @@ class SharePartitions:
             if not has_start_offset(state):
                 reset = self.group_values(led.key.group_id).offset_reset
                 offset = await start_offset(self.replicas, led.partition, reset, self.clock.now_ms())
-            led.begin(state, offset)
+            await led.begin(state, offset, turn)
             share = led.active
             if share is not None:
                 self._write_letters(led, share.unwritten_letters(self.limits(led.key.group_id).delivery_count_limit))
@@ -340,10 +340,10 @@ class SharePartitions:
             if led is None or share is None:
                 await turn.took(1)
                 continue
-            change = share.release(key.member_id, limits)
-            if change:
+            change = await turn.through(share.release_steps(key.member_id, limits))
+            if change and led.active is share:
                 led.persist(change)
-            await turn.took(_STEPS_OF_RELEASE + _STEPS_OF_RUN * share.batch_count)
+            await turn.took(_STEPS_OF_RELEASE)
 
     def knows(self, owner: object, key: SessionKey) -> bool:
         """Tell whether a session is the connection's still, or its group has something here."""
@@ -415,18 +415,21 @@ class SharePartitions:
                 due_ms, _, led = heappop(self._timers)
                 if led.timer_ms == due_ms:
                     led.timer_ms = None
-                    self._expire(led)
+                    await self._expire(led, turn)
                 await turn.took(_STEPS_OF_EXPIRY)
             wait_ms = math.inf
             if self._timers:
                 wait_ms = max(self._timers[0][0] - self.clock.monotonic_ms(), _TIMER_ROUND_MS)
             await self._timers_changed.wait(wait_ms / 1000)
 
-    def _expire(self, led: LedSharePartition) -> None:
+    async def _expire(self, led: LedSharePartition, turn: Turn) -> None:
         share = led.active
         if share is None:
             return
-        change = share.expire(self.limits(led.key.group_id), self.clock.monotonic_ms())
+        steps = share.expire_steps(self.limits(led.key.group_id), self.clock.monotonic_ms())
+        change = await turn.through(steps)
+        if led.active is not share:
+            return
         if change:
             led.persist(change)
             led.notify()

@@ -25,7 +25,9 @@ start moves over settled records alone, or to where the log begins; `delivery_co
 offsets in flight.
 
 Runs of offsets keep it small (`in_flight`): the work of a call grows with the runs that it concerns, and not with the
-records in flight. Times are those of a monotonic clock, in milliseconds.
+records in flight. As each record may be a run of its own, thousands of them, what goes through all of them is there in
+steps, too, for turns on the event loop: between two steps others may do anything, and each looks anew at what is there
+then. A call of `acquire` takes 500 pieces at most. Times are those of a monotonic clock, in milliseconds.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
+from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.sharing.persister import PartitionState
 
@@ -68,6 +71,11 @@ _STATE_OF_TYPE: Final = {
 _PERSISTED_STATES: Final = {int(state): state for state in RecordState if state is not _ACQUIRED}
 _STEPS_OF_RUN: Final = 8
 """Of about a microsecond."""
+_STEPS_OF_LOOK: Final = 1
+_OFFSETS_OF_PIECE: Final = 64
+"""Of one step; each of them may be a run."""
+MOST_ACQUIRED: Final = 500
+"""Pieces that one call of `acquire` hands out; Kafka has no such bound."""
 _SPARE_DEADLINES: Final = 256
 _LETTER_AGAIN_MS: Final = 1000
 """Behind a failed write, until a record is made ARCHIVING once more."""
@@ -113,9 +121,16 @@ class SharePartition:
 
         Raises ApiError, UNKNOWN_SERVER_ERROR, for batches that make no sense.
         """
+        return whole(cls.load_steps(state, start_offset))
+
+    @classmethod
+    def load_steps(cls, state: PartitionState, start_offset: int) -> LongWork[SharePartition]:
+        """Take over as `load` does, in steps."""
         partition = cls(start_offset, state.state_epoch)
         next_offset, gap = start_offset, None
-        for first, last, state_id, delivery_count in state.batches:
+        for number, (first, last, state_id, delivery_count) in enumerate(state.batches):
+            if number % _OFFSETS_OF_PIECE == 0:
+                yield _OFFSETS_OF_PIECE
             delivery_state = _PERSISTED_STATES.get(state_id)
             if delivery_state is None or first < next_offset or last < first:
                 raise ApiError(
@@ -250,6 +265,11 @@ class SharePartition:
                 expected = batch.last + 1
                 if count >= most:
                     break
+            if not batch.is_split and not batch.whole.is_available:
+                continue
+            if len(acquired) >= MOST_ACQUIRED:
+                most = 0
+                break
             is_throttled = _is_throttled(batch, first_read, last, acquisition.limits)
             if is_throttled and count:
                 most = 0  # they come alone, with the next fetch
@@ -264,10 +284,11 @@ class SharePartition:
                 if not batch.whole.is_available:
                     continue
                 batch.is_split = True
-            of_batch = self._acquire_part(acquisition, batch, first_read, last, most - count)
+            pieces = MOST_ACQUIRED - len(acquired)
+            of_batch = self._acquire_part(acquisition, batch, first_read, last, most - count, pieces)
             acquired += of_batch
             count += _count(of_batch)
-            if is_throttled and of_batch:
+            if (is_throttled and of_batch) or len(of_batch) >= pieces:
                 most = 0
                 break
         if count < most and found[-1].last < last:
@@ -317,9 +338,9 @@ class SharePartition:
         return Acquired(run.first, run.last, run.delivery_count)
 
     def _acquire_part(
-        self, acquisition: _Acquisition, batch: InFlightBatch, first: int, last: int, most: int
+        self, acquisition: _Acquisition, batch: InFlightBatch, first: int, last: int, most: int, pieces: int
     ) -> list[Acquired]:
-        """Hand out what is available within the offsets.
+        """Hand out what is available within the offsets, in so many pieces at most.
 
         A record that has one delivery left comes alone, so that those with it are not lost with it; records that were
         delivered often come in portions of a half, a quarter… of their batch.
@@ -332,6 +353,8 @@ class SharePartition:
         for run, begin, until in batch.within(first, last):
             if not run.is_available:
                 continue
+            if len(chosen) == pieces:
+                break
             deliveries = run.delivery_count
             is_last_delivery = isolates and deliveries == limits.delivery_count_limit - 1
             if is_last_delivery and count:
@@ -393,13 +416,7 @@ class SharePartition:
         self, member: str, acknowledgements: Iterable[Acknowledgement], limits: Limits, now_ms: int
     ) -> Change:
         """Take all steps of `acknowledge_steps` at once."""
-        steps = self.acknowledge_steps(member, acknowledgements, limits, now_ms)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                change: Change = done.value
-                return change
+        return whole(self.acknowledge_steps(member, acknowledgements, limits, now_ms))
 
     def acknowledge_steps(
         self, member: str, acknowledgements: Iterable[Acknowledgement], limits: Limits, now_ms: int
@@ -418,7 +435,7 @@ class SharePartition:
             is_whole = True
         finally:
             if not is_whole:
-                self._end_transition(change, is_persisted=False, now_ms=now_ms)
+                whole(self._end_transition(change, is_persisted=False, now_ms=now_ms))
         return change
 
     def _acknowledge(
@@ -494,15 +511,24 @@ class SharePartition:
 
     def release(self, member: str, limits: Limits) -> Change:
         """Begin to make everything that the member has acquired available, as it leaves. Return what to persist."""
+        return whole(self.release_steps(member, limits))
+
+    def release_steps(self, member: str, limits: Limits) -> LongWork[Change]:
+        """Release as `release` does, in steps."""
         change = Change(member, limits.delivery_count_limit, has_dead_letters=limits.has_dead_letters)
-        for batch in self._batches:
-            if not any(run.state is _ACQUIRED and run.member == member for run in batch.runs):
-                continue
+        if not self._batches:
+            return change
+        for batch, low, high in self._pieces(self._firsts[0], self._batches[-1].last):
             self._cut_at_start(batch)
-            for run in batch.runs:
+            steps = _STEPS_OF_LOOK
+            for run, _, _ in batch.within(low, high):
+                steps += _STEPS_OF_LOOK
                 if run.state is _ACQUIRED and run.member == member:
                     self._begin_transition(change, run, _ARCHIVED if run.last < self.start_offset else _AVAILABLE)
-            batch.join(batch.first, batch.last)
+                    steps += _STEPS_OF_RUN
+            if steps > _STEPS_OF_RUN:
+                batch.join(low, high)
+            yield steps
         return change
 
     # Transitions
@@ -526,17 +552,24 @@ class SharePartition:
         get a dead letter then is nobody's, and due to `expire` a moment later. The start moves over what changed at
         once in any case: nobody else may come to move it.
         """
-        freed = self._end_transition(change, is_persisted=is_persisted, now_ms=now_ms)
+        return whole(self.complete_steps(change, is_persisted=is_persisted, now_ms=now_ms))
+
+    def complete_steps(self, change: Change, *, is_persisted: bool, now_ms: int) -> LongWork[bool]:
+        """End the transition as `complete` does, in steps."""
+        freed = yield from self._end_transition(change, is_persisted=is_persisted, now_ms=now_ms)
         return ((is_persisted or not change.ranges) and self._move_start()) or freed
 
-    def _end_transition(self, change: Change, *, is_persisted: bool, now_ms: int) -> bool:
+    def _end_transition(self, change: Change, *, is_persisted: bool, now_ms: int) -> LongWork[bool]:
         freed = False
         for first, last in change.ranges:
-            for batch in self._between(first, last):
+            for batch, low, high in self._pieces(first, last):
                 self._cut_at_start(batch)
-                for run, _, _ in batch.within(first, last):
+                steps = _STEPS_OF_LOOK
+                for run, _, _ in batch.within(low, high):
+                    steps += _STEPS_OF_LOOK
                     if run.change is not change:
                         continue
+                    steps += _STEPS_OF_RUN
                     run.change = None
                     if is_persisted:
                         run.deadline_ms = 0
@@ -556,22 +589,31 @@ class SharePartition:
                     if run.state is _AVAILABLE:
                         self._note_available(run.first)
                         freed = True
-                batch.join(first, last)
+                batch.join(low, high)
+                yield steps
         return freed
 
     def expire(self, limits: Limits, now_ms: int) -> Change:
         """Take back what is acquired and whose time is over. Return what to persist; no member waits for that."""
+        return whole(self.expire_steps(limits, now_ms))
+
+    def expire_steps(self, limits: Limits, now_ms: int) -> LongWork[Change]:
+        """Take back as `expire` does, in steps."""
         change = Change(NOBODY, limits.delivery_count_limit, has_dead_letters=limits.has_dead_letters)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, first, last = heappop(self._deadlines)
-            for batch in self._between(first, last):
-                if not any(_is_due(run, now_ms) for run, _, _ in batch.within(first, last)):
-                    continue
+            yield _STEPS_OF_LOOK
+            for batch, low, high in self._pieces(first, last):
                 self._cut_at_start(batch)
-                for run, _, _ in batch.within(first, last):
+                steps = _STEPS_OF_LOOK
+                for run, _, _ in batch.within(low, high):
+                    steps += _STEPS_OF_LOOK
                     if _is_due(run, now_ms):
                         self._take_back(change, run)
-                batch.join(first, last)
+                        steps += _STEPS_OF_RUN
+                if steps > _STEPS_OF_RUN:
+                    batch.join(low, high)
+                yield steps
         return change
 
     def _take_back(self, change: Change, run: Run) -> None:
@@ -628,13 +670,22 @@ class SharePartition:
         """Move the start to where the log begins. What is available before it is settled; what is acquired stays so
         until its time is over. Return whether anything has moved.
         """
+        return whole(self.log_begins_steps(log_start_offset))
+
+    def log_begins_steps(self, log_start_offset: int) -> LongWork[bool]:
+        """Move the start as `log_begins_at` does, in steps: it moves itself when all is settled in front of it."""
         if log_start_offset <= self.start_offset:
             return False
         if not self._batches:
             self.start_offset = self.end_offset = log_start_offset
             return True
-        self._set_start(log_start_offset)
-        self._archive(0, log_start_offset - 1, _AVAILABLE)
+        for _, low, high in self._pieces(self._firsts[0], log_start_offset - 1):
+            self._archive(low, high, _AVAILABLE)
+            yield _STEPS_OF_LOOK * (high - low + 1)
+        if not self._batches:
+            self.start_offset = self.end_offset = max(self.start_offset, self.end_offset, log_start_offset)
+            return True
+        self._set_start(max(self.start_offset, log_start_offset))
         self.end_offset = max(self.end_offset, log_start_offset)
         self._move_start()
         return True
@@ -752,6 +803,24 @@ class SharePartition:
         begin = max(self._number_of(first), 0)
         found = self._batches[begin : bisect_right(self._firsts, last)]
         return found[1:] if found and found[0].last < first else found
+
+    def _pieces(self, first: int, last: int) -> Iterator[tuple[InFlightBatch, int, int]]:
+        """Yield the batches that have offsets of this range, a part of few of these offsets at a time.
+
+        Each is found when it is asked for: whatever becomes of batches between two of them, none is left out, and a run
+        that reaches over the end of a part is seen in the next one again.
+        """
+        while first <= last:
+            number = max(self._number_of(first), 0)
+            if number < len(self._batches) and self._batches[number].last < first:
+                number += 1
+            if number >= len(self._batches) or self._batches[number].first > last:
+                return
+            batch = self._batches[number]
+            low = max(first, batch.first)
+            high = min(last, batch.last, low + _OFFSETS_OF_PIECE - 1)
+            yield batch, low, high
+            first = high + 1
 
     def _add(self, batch: InFlightBatch) -> None:
         number = bisect_left(self._firsts, batch.first)
