@@ -12,11 +12,11 @@ import click
 
 from .command import CommandFailed, bootstrap_options
 from .confirmation import yes_option
+from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
 from .share_group_options import ShareGroupOptions, action_of, check_reset_words
 from .two_forms import TwoForms
-from .typed_groups import run_on_groups
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -101,7 +101,7 @@ def command(**flags: Any) -> None:
 
 
 def _run(action: Callable[[Cluster, ShareGroupOptions], Awaitable[T]], options: ShareGroupOptions) -> T:
-    return run_on_groups(action, options, client_id="share-groups")
+    return run_on_cluster(action, options, client_id="share-groups", timeout_ms=options.timeout_ms)
 
 
 @command.command(

@@ -13,11 +13,11 @@ import click
 
 from .command import CommandFailed, bootstrap_options
 from .confirmation import yes_option
+from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
 from .streams_group_options import StreamsGroupOptions, action_of, check_describe, check_reset_words
 from .two_forms import TwoForms
-from .typed_groups import run_on_groups
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -125,7 +125,7 @@ def command(**flags: Any) -> None:
 
 
 def _run(action: Callable[[Cluster, StreamsGroupOptions], Awaitable[T]], options: StreamsGroupOptions) -> T:
-    return run_on_groups(action, options, client_id="streams-groups")
+    return run_on_cluster(action, options, client_id="streams-groups", timeout_ms=options.timeout_ms)
 
 
 @command.command(

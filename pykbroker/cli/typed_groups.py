@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from .command import CommandFailed, one_line, run
+from .command import CommandFailed, one_line
 from .confirmation import MOST_SHOWN, confirm, is_settled
-from .connect import ClusterOptions, open_cluster, read_client_properties, suggesting_topics
+from .connect import ClusterOptions
 from .entries import Field, Value, print_entries
 from .group_selection import all_groups, in_kafkas_spelling, no_such_group
 from .outcomes import outcomes
@@ -25,8 +25,6 @@ from .suggestions import did_you_mean
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
     from pykbroker.protocol.messages.group_admin import ListedGroup
-
-T = TypeVar("T")
 
 _FIELDS = (Field("group"), Field("protocol"), Field("state"))
 
@@ -67,32 +65,11 @@ class TypedGroupOptions(ClusterOptions, Protocol):
     @property
     def state(self) -> str | None: ...
     @property
-    def timeout_ms(self) -> int | None: ...
-    @property
     def if_exists(self) -> bool: ...
     @property
     def as_json(self) -> bool: ...
     @property
     def yes(self) -> bool: ...
-
-
-Options = TypeVar("Options", bound=TypedGroupOptions)
-
-
-def run_on_groups(action: Callable[[Cluster, Options], Awaitable[T]], options: Options, *, client_id: str) -> T:
-    """Do one thing with one cluster, each request of it within `--timeout`; return what the action returns."""
-    properties = read_client_properties(options.command_config)
-    if options.timeout_ms is not None:
-        properties["default.api.timeout.ms"] = str(options.timeout_ms)
-
-    async def work() -> T:
-        async with (
-            open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster,
-            suggesting_topics(cluster),
-        ):
-            return await action(cluster, options)
-
-    return run(work)
 
 
 async def listed(cluster: Cluster, kind: GroupKind, state: str | None = None) -> list[ListedGroup]:
