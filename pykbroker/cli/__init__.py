@@ -16,6 +16,9 @@ Commands that are clients of a cluster:
 - `topics`, `topic_options`, `topic_actions`: as `kafka-topics`.
 - `configs`: as `kafka-configs`.
 - `groups`, `group_options`, `group_actions`, `group_tables`, `offset_reset`: as `kafka-consumer-groups`.
+- `share_groups`, `share_group_options`, `share_group_actions`, `share_group_tables`: as `kafka-share-groups`.
+- `streams_groups`, `streams_group_options`, `streams_group_actions`, `streams_group_offsets`, `streams_group_tables`,
+  `internal_topics`: as `kafka-streams-groups`. `typed_groups`, `reset_plan`: what these have in common with `groups`.
 - `transactions`, `transaction_actions`: as `kafka-transactions`.
 - `delete_records`: as `kafka-delete-records`.
 - `brokers`, `broker_actions`, `broker_rows`; `apis`, `api_actions`: as `kafka-broker-api-versions`.

@@ -26,9 +26,20 @@ Options = TypeVar("Options", bound=ClusterOptions)
 T = TypeVar("T")
 
 
-def run_on_cluster(action: Callable[[Cluster, Options], Awaitable[T]], options: Options, *, client_id: str) -> T:
-    """A command that does one thing with one cluster, to its end; what the action returns."""
+def run_on_cluster(
+    action: Callable[[Cluster, Options], Awaitable[T]],
+    options: Options,
+    *,
+    client_id: str,
+    timeout_ms: int | None = None,
+) -> T:
+    """A command that does one thing with one cluster, to its end; what the action returns.
+
+    timeout_ms: how long each request is tried, in place of what the settings say.
+    """
     properties = read_client_properties(options.command_config)
+    if timeout_ms is not None:
+        properties["default.api.timeout.ms"] = str(timeout_ms)
 
     async def work() -> T:
         async with (

@@ -31,6 +31,7 @@ EXAMPLES = examples(
     ("find it by a field of its JSON", "pykbroker consume --topic orders -e --where 'customer.age > `17`'"),
     ("values in Avro", "pykbroker consume --topic orders -e --value-schema order.avsc"),
     ("share the topic with a group", "pykbroker consume --topic orders --group billing"),
+    ("take records as a member of a share group", "pykbroker consume --topic orders --group workers --share"),
 )
 
 
@@ -61,6 +62,16 @@ EXAMPLES = examples(
 @click.option("--max-messages", type=click.IntRange(min=-1), default=-1, metavar="N", help="End after N records.")
 @click.option("--timeout-ms", type=click.IntRange(min=0), metavar="MS", help="End when nothing came for so long.")
 @click.option("--group", metavar="NAME", help="Share the topic with the group's members, and commit offsets.")
+@click.option(
+    "--share",
+    is_flag=True,
+    help="The group is a share group, console-share-consumer without --group: each record goes to one of its members.",
+)
+@click.option("--reject", is_flag=True, help="With --share: reject records, so that nobody gets them again.")
+@click.option("--release", is_flag=True, help="With --share: release records, so that they are delivered again.")
+@click.option(
+    "--reject-message-on-error", is_flag=True, help="With --share: reject what cannot be formatted, and go on."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print whole records, a JSON object a line; produce reads them.")
 @click.option("--key", metavar="REGEX", help="Only records whose key has a match of RE2.")
 @click.option("--grep", metavar="REGEX", help="Only records whose value has a match of RE2.")
@@ -76,8 +87,9 @@ EXAMPLES = examples(
     "formatter_properties",
     multiple=True,
     metavar="K=V",
-    help="print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key, print.value, "
-    "key.separator, line.separator, headers.separator, null.literal, key.deserializer, value.deserializer.",
+    help="print.timestamp, print.partition, print.offset, print.delivery, print.epoch, print.headers, print.key, "
+    "print.value, key.separator, line.separator, headers.separator, null.literal, key.deserializer, "
+    "value.deserializer.",
 )
 @click.option("--formatter-config", type=click.Path(path_type=Path), metavar="FILE", help="The same in a file.")
 @click.option("--key-deserializer", metavar="CLASS", help="Name of one of Kafka's deserializers.")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 RESETS: Final = ("earliest", "latest")
 ISOLATION_LEVELS: Final = {"read_uncommitted": 0, "read_committed": 1}
+CONSOLE_SHARE_GROUP: Final = "console-share-consumer"
+"""The share group of those who name none, as with Kafka's tool."""
 _PARTITIONS = re.compile(r"[0-9]{1,10}(,[0-9]{1,10})*")
 _MOST_PARTITION: Final = 2**31 - 1
 
@@ -54,6 +56,10 @@ class ConsumeFlags:
     consumer_properties: tuple[str, ...]
     isolation_level: str | None
     skip_message_on_error: bool
+    share: bool
+    reject: bool
+    release: bool
+    reject_message_on_error: bool
     key_format: str | None
     key_schema: Path | None
     key_message: str | None
@@ -71,7 +77,13 @@ class ConsumeFlags:
 
     @cached_property
     def group_id(self) -> str | None:
-        return self.group or self.properties.get("group.id")
+        """The group to join; a share group has a name in any case. Raises CommandFailed where two are given."""
+        named = self.properties.get("group.id")
+        if not self.share:
+            return self.group or named
+        if self.group is not None and named is not None and self.group != named:
+            raise CommandFailed(f"--group '{self.group}' and group.id '{named}' are not the same")
+        return self.group or named or CONSOLE_SHARE_GROUP
 
     @cached_property
     def partitions(self) -> tuple[int, ...] | None:
@@ -157,12 +169,41 @@ class ConsumeFlags:
             raise CommandFailed("Options group and partition cannot be specified together.")
         if self.from_place is not None:
             reject({"--offset": self.offset, "--from-beginning": self.from_beginning}, "cannot be given with --from")
+        self._check_share()
         if self.group_id is not None:
             places = {"--from": self.from_place, "--to": self.to_place, "--exit-at-end": self.exit_at_end}
             reject(places, "cannot be given with a group, whose committed offsets say where it reads")
         self._check_formats()
         for each in ("partitions", "isolation", "start", "resets_to_earliest", "stop"):
             getattr(self, each)
+
+    def _check_share(self) -> None:
+        acknowledging = {
+            "--reject": self.reject,
+            "--release": self.release,
+            "--reject-message-on-error": self.reject_message_on_error,
+        }
+        if not self.share:
+            reject(acknowledging, "can be given with --share only")
+            return
+        if self.reject and self.release:
+            raise CommandFailed("At most one of --reject and --release may be specified.")
+        if self.reject_message_on_error and self.skip_message_on_error:
+            raise CommandFailed(
+                "At most one of --reject-message-on-error and --skip-message-on-error may be specified."
+            )
+        reject(
+            {"--from-beginning": self.from_beginning, "--isolation-level": self.isolation_level},
+            "cannot be given with --share; the group's configurations say so: share.auto.offset.reset, "
+            "share.isolation.level (`pykbroker configs alter group`)",
+        )
+        filters = {
+            "--key": self.key,
+            "--grep": self.grep,
+            "--header": self.headers,
+            "--where": self.where,
+        }
+        reject(filters, "cannot be given with --share: what is not shown would be lost to the other members")
 
     def _check_formats(self) -> None:
         if self.as_json:

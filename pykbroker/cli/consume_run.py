@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 import trio
@@ -28,6 +29,7 @@ from .consume_flags import ConsumeFlags
 from .interrupt import run_until_signal
 from .line_reader import InvalidLine
 from .output import say_at_once, stdout_is_terminal, warn
+from .printable import printable
 from .record_format import RecordFormat
 from .records.bounded import BoundedRead
 from .records.codec_options import CodecOptions
@@ -40,6 +42,9 @@ from .records.printer import Printer, Watched, terminal_safe
 from .records.progress import progress_to
 from .topic_filter import topic_filter
 
+if TYPE_CHECKING:
+    from pykbroker.client.share_consumer import ShareConsumer
+
 RECORDS_PER_WRITE = 5_000
 Poll = Callable[[int], Awaitable[list[ConsumedRecord]]]
 
@@ -50,12 +55,18 @@ def _never_ends() -> bool:
 
 @dataclass(slots=True)
 class Reading:
-    """An open read. is_group: what was polled is committed, so no record may be polled that is not printed."""
+    """An open read. is_group: what was polled is committed, so no record may be polled that is not printed.
+
+    done: is told of records that went through the printer, and which of them it left out, since they cannot be printed.
+    """
 
     poll: Poll
     is_finished: Callable[[], bool] = _never_ends
     advance: Callable[[], None] = field(default=lambda: None)
     is_group: bool = False
+    done: Callable[[Sequence[ConsumedRecord], Sequence[ConsumedRecord]], None] = field(
+        default=lambda printed, left: None
+    )
 
 
 def consume(flags: ConsumeFlags) -> None:
@@ -70,13 +81,20 @@ def consume(flags: ConsumeFlags) -> None:
     async def read() -> None:
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(
-                open_cluster(flags.bootstrap_server, flags.properties, client_id="console-consumer")
+                open_cluster(flags.bootstrap_server, flags.properties, client_id=_client_id(flags))
             )
             async with suggesting_topics(cluster):
                 reading = await _open(stack, cluster, flags)
             batches = await stack.enter_async_context(aclosing(_batches(reading, flags, tests)))
             async for records in batches:
-                await printer.print(records)
+                before = printer.printed
+                left_out: list[ConsumedRecord] = []
+                try:
+                    left_out = await printer.print(records)
+                except CommandFailed:
+                    reading.done(records[: printer.printed - before], ())
+                    raise
+                reading.done(records, left_out)
                 reading.advance()
 
     exit_code = run(run_until_signal, read)
@@ -87,6 +105,10 @@ def consume(flags: ConsumeFlags) -> None:
         click.echo(total, err=True)
     if exit_code or (flags.strict and printer.has_complained):
         raise SystemExit(exit_code or 1)
+
+
+def _client_id(flags: ConsumeFlags) -> str:
+    return "console-share-consumer" if flags.share else "console-consumer"
 
 
 # ---- what is printed
@@ -114,7 +136,7 @@ def _printer(flags: ConsumeFlags, key: Codec, value: Codec, is_terminal: bool) -
     return Printer(
         (lambda record: terminal_safe(make_line(record), is_json=flags.as_json)) if is_terminal else make_line,
         watched=tuple(watched.values()),
-        skips_on_error=flags.skip_message_on_error,
+        skips_on_error=flags.skip_message_on_error or flags.reject_message_on_error,
         is_abandoned=flags.group_id is None,
     )
 
@@ -144,6 +166,8 @@ async def _open(stack: AsyncExitStack, cluster: Cluster, flags: ConsumeFlags) ->
     topics = await _topics(cluster, flags)
     reset_to = EARLIEST_TIMESTAMP if flags.resets_to_earliest else LATEST_TIMESTAMP
     max_wait_ms = MAX_WAIT_MS if flags.timeout_ms is None else min(MAX_WAIT_MS, flags.timeout_ms)
+    if flags.share:
+        return await _open_share(stack, cluster, flags, topics, max_wait_ms)
     if flags.group_id is not None:
         member = await stack.enter_async_context(
             open_group_consumer(
@@ -173,6 +197,39 @@ async def _open(stack: AsyncExitStack, cluster: Cluster, flags: ConsumeFlags) ->
     else:
         await consumer.assign_at(dict.fromkeys(partitions, reset_to))
     return Reading(consumer.poll)
+
+
+async def _open_share(
+    stack: AsyncExitStack, cluster: Cluster, flags: ConsumeFlags, topics: Sequence[str], max_wait_ms: int
+) -> Reading:
+    """Read as a member of a share group. Records are acknowledged once they are printed."""
+    from pykbroker.client.share_acknowledgements import AcknowledgeType
+    from pykbroker.client.share_consumer import AcquireMode, open_share_consumer
+
+    assert flags.group_id is not None
+    opened: list[ShareConsumer] = []
+
+    def tell() -> None:
+        for of, why in sorted((of, why) for each in opened for of, why in each.refused.items()):
+            say_at_once(f"WARN: {printable(str(of))}: records may be delivered again: {printable(why)}")
+
+    stack.callback(tell)  # behind the end of the consumer, which acknowledges once more
+    consumer = await stack.enter_async_context(
+        open_share_consumer(
+            cluster, flags.group_id, topics, acquire_mode=AcquireMode.RECORD_LIMIT, max_wait_ms=max_wait_ms
+        )
+    )
+    opened.append(consumer)
+    kind = AcknowledgeType.ACCEPT
+    if flags.reject or flags.release:
+        kind = AcknowledgeType.REJECT if flags.reject else AcknowledgeType.RELEASE
+    refused = AcknowledgeType.REJECT if flags.reject_message_on_error else kind
+
+    def done(records: Sequence[ConsumedRecord], left_out: Sequence[ConsumedRecord]) -> None:
+        consumer.acknowledge(left_out, refused)
+        consumer.acknowledge(records, kind)  # those that are acknowledged already stay as they are
+
+    return Reading(consumer.poll, is_group=True, done=done)
 
 
 async def _open_bounded(

@@ -11,6 +11,7 @@ from .lazy_group import LazyGroup
 _COMMANDS = {
     "produce": "Write records as fast as the cluster takes them, or at a steady rate; say how long each one took.",
     "consume": "Read records as fast as the cluster gives them.",
+    "share-consume": "Read records as fast as a share group gives them.",
     "latency": "Send records one by one, and say how long each one took to a consumer.",
 }
 

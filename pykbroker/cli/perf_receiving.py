@@ -17,6 +17,9 @@ _FIGURES: Final = (
     "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
 TOTAL_HEADER: Final = f"start.time, end.time, {_FIGURES}"
+SHARE_HEADER: Final = (
+    "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
+)
 WINDOW_HEADER: Final = f"time, threadId, {_FIGURES}"
 
 
@@ -79,6 +82,26 @@ class ReceiveMeter:
             self.rebalancing_s - rebalancing_s,
         )
         return f"{date_text(datetime.now(), self.date_pattern)}, 0, {figures}"
+
+    def share_total_line(self) -> str:
+        """The line at the end, as Kafka's tool for share consumers has it."""
+        return self._share_line(self.began, self.elapsed_s, self.megabytes, self.records)
+
+    def share_window_line(self) -> str:
+        """The line on the way, as Kafka's tool for share consumers has it: sums, and the rates since the last line."""
+        began_s, records, size_bytes, _ = self._window
+        now = perf_counter()
+        self._window = (now, self.records, self.size_bytes, 0.0)
+        elapsed_s = max(now - began_s, 1e-9)
+        began = datetime.now() - timedelta(seconds=elapsed_s)
+        return self._share_line(began, elapsed_s, (self.size_bytes - size_bytes) / MEGABYTE, self.records - records)
+
+    def _share_line(self, began: datetime, elapsed_s: float, new_megabytes: float, new_records: int) -> str:
+        end = began + timedelta(seconds=elapsed_s)
+        return (
+            f"{date_text(began, self.date_pattern)}, {date_text(end, self.date_pattern)}, {self.megabytes:.4f}, "
+            f"{new_megabytes / elapsed_s:.4f}, {new_records / elapsed_s:.4f}, {self.records}, {elapsed_s * 1000:.0f}"
+        )
 
     def as_json(self) -> dict[str, float]:
         fetching_s = max(self.elapsed_s - self.rebalancing_s, 1e-9)

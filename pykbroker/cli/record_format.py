@@ -68,6 +68,7 @@ class RecordFormat:
     print_timestamp: bool = False
     print_partition: bool = False
     print_offset: bool = False
+    print_delivery: bool = False
     print_epoch: bool = False
     print_headers: bool = False
     print_key: bool = False
@@ -92,6 +93,7 @@ class RecordFormat:
             print_timestamp=boolean(properties, "print.timestamp"),
             print_partition=boolean(properties, "print.partition"),
             print_offset=boolean(properties, "print.offset"),
+            print_delivery=boolean(properties, "print.delivery"),
             print_epoch=boolean(properties, "print.epoch"),
             print_headers=boolean(properties, "print.headers"),
             print_key=boolean(properties, "print.key"),
@@ -115,6 +117,9 @@ class RecordFormat:
             parts.append(b"Partition:%d" % record.partition)
         if self.print_offset:
             parts.append(b"Offset:%d" % record.offset)
+        if self.print_delivery:
+            count = record.delivery_count
+            parts.append(b"Delivery:NOT_PRESENT" if count is None else b"Delivery:%d" % count)
         if self.print_epoch:
             epoch = record.leader_epoch
             parts.append(b"Epoch:%d" % epoch if epoch >= 0 else b"Epoch:NOT_PRESENT")

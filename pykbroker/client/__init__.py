@@ -16,6 +16,8 @@ The modules, in reading order:
 - `fetched`: the records of a fetched partition.
 - `group_consumer`: topics that the members of a group share.
 - `membership`: one member of a classic group.
+- `share_consumer`: records of which each goes to one member of a share group; `share_membership`, `share_session`,
+  `share_acknowledgements`: its parts.
 - `consumer_protocol`: the bytes of subscriptions and assignments.
 - `assignor`: the range assignor.
 - `background`: a task that runs beside a block of code.
@@ -26,6 +28,7 @@ Administration, as functions of a cluster:
 - `configs`: describe and alter.
 - `acls`, `quotas`, `scram_users`, `delegation_tokens`: who may do what and how fast, and who there is.
 - `groups`: list, describe, delete.
+- `share_groups`, `streams_groups`: what only these types have.
 - `group_offsets`: fetch, commit, delete.
 - `offsets`: ListOffsets.
 - `brokers`, `each_node`: which there are, and one question to many of them.

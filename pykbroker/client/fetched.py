@@ -11,6 +11,8 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 
 class ConsumedRecord(NamedTuple):
+    """A record. delivery_count: how often a share group has delivered it, this time included; None elsewhere."""
+
     topic: str
     partition: int
     offset: int
@@ -20,6 +22,7 @@ class ConsumedRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...] = ()
+    delivery_count: int | None = None
 
 
 class AbortedTransactions:

@@ -17,6 +17,7 @@ TOOLS: Final = {
     "kafka-configs": "configs",
     "kafka-console-consumer": "consume",
     "kafka-console-producer": "produce",
+    "kafka-console-share-consumer": "consume",
     "kafka-consumer-groups": "groups",
     "kafka-consumer-perf-test": "perf consume",
     "kafka-delegation-tokens": "tokens",
@@ -32,13 +33,17 @@ TOOLS: Final = {
     "kafka-producer-perf-test": "perf produce",
     "kafka-reassign-partitions": "reassign",
     "kafka-server-start": "start",
+    "kafka-share-consumer-perf-test": "perf share-consume",
+    "kafka-share-groups": "share-groups",
     "kafka-storage": "format",
+    "kafka-streams-groups": "streams-groups",
     "kafka-topics": "topics",
     "kafka-transactions": "transactions",
 }
 """The command of each tool; `kafka-topics.sh` is `kafka-topics`."""
 
 _OLD_FLAGS: Final = {
+    "--consumer-config": "--command-config",
     "--consumer.config": "--command-config",
     "--producer.config": "--command-config",
 }
@@ -64,6 +69,8 @@ def command_of(tool: str, arguments: Sequence[str]) -> list[str]:
         told = _of_storage(told)
     elif name == "kafka-cluster":
         told = _of_cluster(told)
+    elif name == "kafka-console-share-consumer":
+        told = ["--share", *told]
     elif name == "kafka-groups":
         told = ["--all-types", *told]
     elif name == "kafka-server-start":

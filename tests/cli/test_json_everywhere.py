@@ -130,6 +130,19 @@ def test_deletions_of_groups_are_told_in_json(changed: Callable[..., Any], call:
     assert row["error"] in missing.err
 
 
+def test_changes_of_share_groups_are_told_in_json(changed: Callable[..., Any], call: Call, topic: str) -> None:
+    call(f"topics create {topic}")
+    reset = f"share-groups reset-offsets {topic} --topic {topic} --to-earliest --yes"
+    assert changed(reset) == [{"group": topic, "topic": topic, "partition": 0, "current_offset": None, "new_offset": 0}]
+    assert changed(f"share-groups delete-offsets {topic} --topic {topic}") == [{"topic": topic, "status": "Successful"}]
+    assert changed(f"share-groups delete {topic}") == [{"group": topic, "deleted": True, "error": None}]
+    for words in ("share-groups --delete --group", "streams-groups --delete --group"):
+        missing = call(f"{words} {topic} --json")
+        [row] = json.loads(missing.out)
+        assert (missing.code, row["group"], row["deleted"]) == (1, topic, False)
+        assert row["error"] in missing.err
+
+
 def test_a_wait_tells_what_came_true_and_how_long_it_took(changed: Callable[..., Any], call: Call, topic: str) -> None:
     call(f"topics create {topic}")
     [waited] = changed(f"wait --topic {topic} --partitions 1")

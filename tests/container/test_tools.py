@@ -25,6 +25,13 @@ def test_every_tool_has_a_command_that_exists() -> None:
         ("kafka-topics.sh --list", "topics --list"),
         ("kafka-topics --list", "topics --list"),
         ("kafka-groups.sh --list --share", "groups --all-types --list --share"),
+        ("kafka-share-groups.sh --list --state", "share-groups --list --state"),
+        ("kafka-streams-groups.sh --list", "streams-groups --list"),
+        (
+            "kafka-console-share-consumer.sh --topic t --consumer-config c",
+            "consume --share --topic t --command-config c",
+        ),
+        ("kafka-share-consumer-perf-test.sh --topic t", "perf share-consume --topic t"),
         ("kafka-consumer-groups.sh --validate-regex a.*", "groups --validate-regex a.*"),
         ("kafka-console-producer.sh --broker-list a:1 --topic t", "produce --bootstrap-server a:1 --topic t"),
         ("kafka-log-dirs.sh --describe --broker-list 1,2", "log-dirs --describe --broker-list 1,2"),

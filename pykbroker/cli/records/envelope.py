@@ -5,6 +5,7 @@
 
 Keys, values, names of headers and their values are strings, or null. Bytes that are not UTF-8 stand in base64 under
 `key_base64`, `value_base64`, `name_base64` instead. With a format or a schema, the key or the value is its document.
+A record that a share group delivered has its `delivery_count`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BASE64: Final = "_base64"
 _MOST_INT64: Final = 2**63 - 1
 _MOST_INT32: Final = 2**31 - 1
 _HEADER_FIELDS: Final = frozenset(("name", "name_base64", "value", "value_base64"))
-_PLACE: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type")
+_PLACE: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "delivery_count")
 _FIELDS: Final = frozenset((*_PLACE, "key", "key_base64", "value", "value_base64", "headers"))
 _TYPES: Final = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPEND_TIME: "LogAppendTime"}
 
@@ -54,9 +55,10 @@ class EnvelopeFormat:
         key = _field("key", record.key, self._key)
         value = _field("value", record.value, self._value)
         headers = ",".join(map(_header, record.headers)) if record.headers else ""
+        delivery = "" if record.delivery_count is None else f'"delivery_count":{record.delivery_count},'
         text = (
             f'{{"topic":{topic},"partition":{record.partition},"offset":{record.offset},'
-            f'"timestamp":{record.timestamp},"timestamp_type":"{_TYPES[record.timestamp_type]}",'
+            f'"timestamp":{record.timestamp},"timestamp_type":"{_TYPES[record.timestamp_type]}",{delivery}'
             f'{key},{value},"headers":[{headers}]}}\n'
         )
         return text.encode()

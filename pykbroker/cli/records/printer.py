@@ -92,9 +92,13 @@ class Printer:
         self._skips_on_error = skips_on_error
         self._is_abandoned = is_abandoned
 
-    async def print(self, records: Sequence[ConsumedRecord]) -> None:
-        """Raises CommandFailed, behind the records that stand before the one that cannot be printed."""
+    async def print(self, records: Sequence[ConsumedRecord]) -> list[ConsumedRecord]:
+        """Return the records that are left out, since their format refuses them.
+
+        Raises CommandFailed, behind the records that stand before the one that cannot be printed.
+        """
         lines: list[bytes] = []
+        left_out: list[ConsumedRecord] = []
         complaints: list[str] = []
         make_line = self._line
         for record in records:
@@ -106,9 +110,11 @@ class Printer:
                     await self._write(lines, complaints)
                     raise CommandFailed(message) from None
                 complaints.append(message)
+                left_out.append(record)
             if self._watched:
                 complaints += self._failures(record)
         await self._write(lines, complaints)
+        return left_out
 
     def _failures(self, record: ConsumedRecord) -> list[str]:
         found = []
