@@ -29,6 +29,7 @@ from ..runtime.deferred_answer import DeferredAnswer
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from ..runtime.turns import Turn
+from .share_traffic import ShareTraffic
 
 if TYPE_CHECKING:
     from pykbroker.config.group_keys import GroupValues
@@ -74,6 +75,7 @@ class SharePartitions:
         self.replicas = replicas
         self.clock = clock
         self.threads = threads
+        self.traffic = ShareTraffic()
         self._config = config
         self._persister = persister
         self._image = image
@@ -134,6 +136,20 @@ class SharePartitions:
     def __len__(self) -> int:
         return len(self._led)
 
+    def all(self) -> list[LedSharePartition]:
+        """Return the share partitions that are here now."""
+        return list(self._led.values())
+
+    def of_group(self, group_id: str) -> list[LedSharePartition]:
+        """Return those of one group."""
+        return list(self._of_group.get(group_id, {}).values())
+
+    @property
+    def session_counts(self) -> tuple[int, int]:
+        """How many share sessions there are, and how many partitions they have together."""
+        sessions = self._sessions
+        return (0, 0) if sessions is None else (len(sessions), sessions.partitions)
+
     # Loading
 
     async def load(self, keys: Iterable[SharePartitionKey], turn: Turn) -> list[LedSharePartition | ApiError]:
@@ -175,6 +191,7 @@ class SharePartitions:
             key,
             partition,
             self._persister,
+            traffic=self.traffic,
             monotonic_ms=self.clock.monotonic_ms,
             spawn=self._spawn_writer,
             on_end=self._forget,
@@ -188,9 +205,11 @@ class SharePartitions:
             before = self._draining.get(led.key)
             if before is not None:
                 await before.drained()
+        began_ms = self.clock.monotonic_ms()
         states = await self._persister.read([Reading(led.key, led.leader_epoch) for led in new])
         for led, state in zip(new, states, strict=True):
             await self._begin_with(led, state)
+            self.traffic.load_times.record((self.clock.monotonic_ms() - began_ms) * 1_000_000)
             await trio.lowlevel.checkpoint()
 
     async def _begin_with(self, led: LedSharePartition, state: PartitionState) -> None:
@@ -230,6 +249,7 @@ class SharePartitions:
             of_group.pop(key, None)
             if not of_group:
                 del self._of_group[key.group_id]
+                self.traffic.forget_group(key.group_id)
 
     # What members say
 
@@ -278,10 +298,11 @@ class SharePartitions:
         finally:
             steps.close()
         if not change:
+            self.traffic.count_acknowledged(batches)
             self.schedule(led)
             return None
         answer: DeferredAnswer[None] = DeferredAnswer()
-        led.persist(change, answer)
+        led.persist(change, answer, batches)
         self.schedule(led)
         return answer
 
@@ -350,6 +371,11 @@ class SharePartitions:
             share.give_back(member_id, acquired)
             led.notify()
 
+    def fetched(self, group_id: str, asked: int, gave: int) -> None:
+        """Count a ShareFetch. asked: the number of its partitions. gave: of those that gave records."""
+        if group_id in self._of_group:  # else nothing would ever forget it
+            self.traffic.count_fetch(group_id, asked, gave)
+
     # By time
 
     def schedule(self, led: LedSharePartition) -> None:
@@ -388,6 +414,7 @@ class SharePartitions:
             return
         change = share.expire(self.limits(led.key.group_id), self.clock.monotonic_ms())
         if change:
+            led.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in change.batches)
             led.persist(change)
             led.notify()
         self.schedule(led)

@@ -81,6 +81,9 @@ class SharePartition:
         self.end_offset = start_offset
         self.state_epoch = state_epoch
         self.delivery_complete_count = 0
+        self.batches_begun = 0
+        self.offsets_begun = 0
+        """How many batches were added since it was loaded, and how many offsets they had together."""
         self._batches: list[InFlightBatch] = []
         self._firsts: list[int] = []
         """The first offset of each batch."""
@@ -692,6 +695,8 @@ class SharePartition:
         return found[1:] if found and found[0].last < first else found
 
     def _add(self, batch: InFlightBatch) -> None:
+        self.batches_begun += 1
+        self.offsets_begun += _size(batch)
         number = bisect_left(self._firsts, batch.first)
         self._firsts.insert(number, batch.first)
         self._batches.insert(number, batch)
