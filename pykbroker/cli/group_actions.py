@@ -13,6 +13,7 @@ from pykbroker.protocol.messages.group_admin import ListedGroup
 from .entries import Field, Value, print_entries, print_json
 from .group_options import GroupOptions
 from .group_selection import (
+    ALL_STATES,
     CONSUMER_TYPES,
     STATES,
     TYPES,
@@ -29,6 +30,7 @@ from .printable import printable
 from .progress import progress
 
 REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+_NOUNS = {"share": "Share group", "streams": "Streams group"}
 _FIELDS = (Field("group"), Field("type"), Field("protocol"), Field("state"))
 
 
@@ -62,7 +64,7 @@ async def list_as_kafka_groups(cluster: Cluster, options: GroupOptions) -> None:
 
 async def list_all(cluster: Cluster, options: GroupOptions) -> None:
     """Print groups of all kinds."""
-    states = in_kafkas_spelling(options.state, STATES, "state")
+    states = in_kafkas_spelling(options.state, ALL_STATES, "state")
     types = in_kafkas_spelling(options.type_, TYPES, "type")
     groups = await all_groups(cluster, states, types)
     if options.groups:
@@ -134,8 +136,9 @@ def _print_list(groups: list[ListedGroup], with_states: bool, with_types: bool) 
 
 
 def _warn_of_state(group: GroupDescription) -> None:
+    noun = _NOUNS.get(group.group_type.lower(), "Consumer group")
     name = printable(group.group_id)
     if group.state == "Empty":
-        click.echo(f"Consumer group '{name}' has no active members.", err=True)
+        click.echo(f"{noun} '{name}' has no active members.", err=True)
     elif group.state in REBALANCING_STATES:
-        click.echo(f"Warning: Consumer group '{name}' is rebalancing.", err=True)
+        click.echo(f"Warning: {noun} '{name}' is rebalancing.", err=True)

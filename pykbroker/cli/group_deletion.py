@@ -78,17 +78,8 @@ async def _going(cluster: Cluster, names: Sequence[str]) -> list[str]:
 async def delete_some_offsets(cluster: Cluster, options: GroupOptions) -> None:
     """Delete a group's offsets of topics or partitions, each for itself. Raises CommandFailed where one stays."""
     [group_id] = options.groups
-    partitions, rows = await _partitions(cluster, options)
-    if not is_settled(yes=options.yes, named=True):
-        committed = await fetch_offsets(cluster, group_id)
-        going = [f"{of} (committed offset {committed[of].offset})" for of in sorted(partitions) if of in committed]
-        action = f"Delete {_count(len(going), 'offset')} of the group '{group_id}'"
-        await confirm(action, going, yes=options.yes, named=True)
-    outcomes = await delete_offsets(cluster, group_id, partitions)
-    for of, code in sorted(outcomes.items()):
-        status = "Successful" if code is ErrorCode.NONE else f"Error: {code.name}: {code.description}"
-        rows.append([of.topic, of.partition, status])
-    _print_outcomes(rows, options)
+    partitions, missing = await partitions_of_topics(cluster, options.topics)
+    await delete_offsets_of(cluster, group_id, partitions, missing, yes=options.yes, as_json=options.as_json)
 
 
 async def delete_offsets_of_existing(cluster: Cluster, options: GroupOptions) -> None:
@@ -98,11 +89,43 @@ async def delete_offsets_of_existing(cluster: Cluster, options: GroupOptions) ->
         await delete_some_offsets(cluster, options)
 
 
-async def _partitions(cluster: Cluster, options: GroupOptions) -> tuple[list[TopicPartition], list[list[Value]]]:
-    """Return the partitions that are meant, and a row for each topic that is not there."""
+async def delete_offsets_of(
+    cluster: Cluster,
+    group_id: str,
+    partitions: Sequence[TopicPartition],
+    missing: Sequence[Sequence[Value]],
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete a group's offsets of partitions, once that is agreed. Raises CommandFailed where one stays.
+
+    missing: a row of topic, partition and status for what is not there.
+    """
+    if not is_settled(yes=yes, named=True):
+        committed = await fetch_offsets(cluster, group_id)
+        going = [f"{of} (committed offset {committed[of].offset})" for of in sorted(partitions) if of in committed]
+        action = f"Delete {_count(len(going), 'offset')} of the group '{group_id}'"
+        await confirm(action, going, yes=yes, named=True)
+    rows = [*missing]
+    for of, code in sorted((await delete_offsets(cluster, group_id, partitions)).items()):
+        status = "Successful" if code is ErrorCode.NONE else f"Error: {code.name}: {code.description}"
+        rows.append([of.topic, of.partition, status])
+    failed = any(row[2] != "Successful" for row in rows)
+    if not failed and not as_json:
+        click.echo(f"Request succeeded for deleting offsets from group {printable(group_id)}.")
+    print_entries(_FIELDS, rows, as_json=as_json, apart=True)
+    if failed:
+        raise CommandFailed("Encountered some partition-level error, see the follow-up details.")
+
+
+async def partitions_of_topics(
+    cluster: Cluster, topics: Iterable[str]
+) -> tuple[list[TopicPartition], list[list[Value]]]:
+    """Return the partitions that are meant, and a row for each topic that is not there. Raises CommandFailed."""
     partitions: list[TopicPartition] = []
     rows: list[list[Value]] = []
-    for topic, listed in parse_topic_scopes(options.topics).items():
+    for topic, listed in parse_topic_scopes(topics).items():
         try:
             whole = await partitions_of(cluster, {topic: None}) if listed is None else []
         except UnknownTopic as error:
@@ -110,16 +133,6 @@ async def _partitions(cluster: Cluster, options: GroupOptions) -> tuple[list[Top
         else:
             partitions += whole or [TopicPartition(topic, partition) for partition in listed or ()]
     return partitions, rows
-
-
-def _print_outcomes(rows: Iterable[Sequence[Value]], options: GroupOptions) -> None:
-    rows = list(rows)
-    failed = any(row[2] != "Successful" for row in rows)
-    if not failed and not options.as_json:
-        click.echo(f"Request succeeded for deleting offsets from group {printable(options.groups[0])}.")
-    print_entries(_FIELDS, rows, as_json=options.as_json, apart=True)
-    if failed:
-        raise CommandFailed("Encountered some partition-level error, see the follow-up details.")
 
 
 def _count(number: int, noun: str) -> str:

@@ -24,6 +24,8 @@ STATES: Final = (
     "Assigning",
     "Reconciling",
 )
+ALL_STATES: Final = (*STATES, "NotReady")
+"""Those of streams groups, too, whose topics may be missing."""
 CONSUMER_TYPES: Final = ("classic", "consumer")
 TYPES: Final = (*CONSUMER_TYPES, "share", "streams")
 _CONSUMER_PROTOCOLS: Final = ("consumer", "")
@@ -75,8 +77,9 @@ async def described(cluster: Cluster, name: str) -> GroupDescription:
             raise
     known = {group.group_id: group for group in await list_groups(cluster)}
     if name in known:
-        kind = known[name].group_type or known[name].protocol_type
-        raise CommandFailed(f"'{name}' is a group of the type {kind}, which is listed only")
+        raise CommandFailed(
+            f"'{name}' is a group of the type {known[name].group_type}, which is unknown to this command"
+        )
     raise no_such_group(name, known)
 
 

@@ -9,6 +9,7 @@ from pykbroker.client.cluster import Cluster
 from pykbroker.client.group_offsets import fetch_offsets
 from pykbroker.client.groups import GroupDescription, MemberDescription
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
+from pykbroker.client.share_groups import SHARE, ShareOffset, fetch_share_offsets
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .entries import Value
@@ -24,20 +25,29 @@ _CONSUMER = (Column("CONSUMER-ID"), Column("HOST"), Column("CLIENT-ID"))
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """A partition that has a committed offset or a consumer; what is not known is None."""
+    """A partition that has a committed offset or a consumer; what is not known is None.
+
+    committed: of a share group its start offset. told_lag: the lag as the coordinator tells it, of share groups alone,
+    which have read some of the records behind the start offset.
+    """
 
     of: TopicPartition
     committed: int | None
     end: int | None
     owner: MemberDescription | None
+    told_lag: int | None = None
 
     @property
     def lag(self) -> int | None:
+        if self.told_lag is not None:
+            return self.told_lag
         return None if self.committed is None or self.end is None else max(self.end - self.committed, 0)
 
 
 async def partition_rows(cluster: Cluster, group: GroupDescription) -> list[PartitionRow]:
     """Return every partition that has a committed offset or a consumer."""
+    if group.group_type == SHARE:
+        return await _share_partition_rows(cluster, group)
     committed = {of: answer.offset for of, answer in (await fetch_offsets(cluster, group.group_id)).items()}
     owners = {of: member for member in group.members for of in member.partitions}
     shown = sorted({*committed, *owners})
@@ -45,9 +55,29 @@ async def partition_rows(cluster: Cluster, group: GroupDescription) -> list[Part
     return [PartitionRow(of, committed.get(of), ends.get(of), owners.get(of)) for of in shown]
 
 
+async def _share_partition_rows(cluster: Cluster, group: GroupDescription) -> list[PartitionRow]:
+    """Return the partitions of a share group. Where several members read one, none of them is its owner."""
+    offsets = await fetch_share_offsets(cluster, group.group_id)
+    members: dict[TopicPartition, list[MemberDescription]] = {}
+    for member in group.members:
+        for of in member.partitions:
+            members.setdefault(of, []).append(member)
+    shown = sorted({*offsets, *members})
+    ends = await log_end_offsets(cluster, shown)
+    rows = []
+    for of in shown:
+        told = offsets.get(of, ShareOffset(None, None, None))
+        readers = members.get(of, [])
+        owner = readers[0] if len(readers) == 1 else None
+        rows.append(PartitionRow(of, told.start_offset, ends.get(of), owner, told.lag))
+    return rows
+
+
 async def lag_of(cluster: Cluster, group: GroupDescription) -> int:
     """Return the lag of all partitions together; nobody has read one yet that has a consumer and no offset."""
     rows = await partition_rows(cluster, group)
+    if group.group_type == SHARE:  # which begins where its configuration says, once it is told to
+        return sum(row.lag or 0 for row in rows)
     unread = [row.of for row in rows if row.committed is None and row.end is not None]
     starts = await list_offsets(cluster, dict.fromkeys(unread, EARLIEST_TIMESTAMP)) if unread else {}
     behind = sum(row.end - starts[row.of].offset for row in rows if row.of in starts and row.end is not None)

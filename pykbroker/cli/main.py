@@ -35,6 +35,8 @@ _COMMANDS = {
     "produce": "Write records from standard input to a topic.",
     "consume": "Read records of a topic to standard output.",
     "groups": "List, describe, reset and delete consumer groups.",
+    "share-groups": "List, describe, reset and delete share groups.",
+    "streams-groups": "List, describe, reset and delete groups of Kafka Streams.",
     "wait": "Wait until a topic has records, a group is stable or has caught up.",
     "why": "Say why a group rebalances, a consumer gets nothing, an offset stands, a client is throttled.",
     "transactions": "List, describe and find transactions, and abort those that hang.",

@@ -1,14 +1,15 @@
-"""Listing, describing and deleting groups, of the classic protocol, of consumers and of Kafka Streams."""
+"""Listing, describing and deleting groups of every type; what only one type has stands in a module of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages import consumer_groups as consumer_protocol_groups
-from pykbroker.protocol.messages import group_admin, streams_groups
+from pykbroker.protocol.messages import group_admin
 from pykbroker.protocol.messages.group_admin import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -24,9 +25,10 @@ from .cluster import Cluster
 from .consumer_protocol import decode_assignment
 from .errors import KafkaError, NotConsumerProtocol, check
 from .metadata import Node
+from .share_groups import SHARE, describe_share_group
+from .streams_groups import STREAMS, describe_streams_group
 
 CONSUMER = "consumer"
-STREAMS = "streams"
 DEAD = "Dead"
 STATES_SINCE = 4
 TYPES_SINCE = 5
@@ -87,10 +89,17 @@ async def describe_group(cluster: Cluster, group_id: str) -> GroupDescription:
     try:
         return await _describe_classic_group(cluster, group_id, coordinator)
     except KafkaError as error:
-        is_other = error.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        if not is_other or ApiKey.STREAMS_GROUP_DESCRIBE not in connection.versions:
+        if error.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-        return await _describe_streams_group(cluster, group_id, coordinator, error)
+        not_found = error
+    for api_key, describe in _NEWER_TYPES.items():
+        if api_key in connection.versions:
+            try:
+                return await describe(cluster, group_id)
+            except KafkaError as error:
+                if error.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                    raise
+    raise not_found
 
 
 async def delete_group(cluster: Cluster, group_id: str) -> None:
@@ -179,69 +188,54 @@ async def _describe_consumer_group(cluster: Cluster, group_id: str, coordinator:
     )
 
 
-async def _describe_streams_group(
-    cluster: Cluster, group_id: str, coordinator: Node, not_found: KafkaError
-) -> GroupDescription:
-    """Describe a streams group (KIP-1071). Each member is shown with the partitions that its active tasks read.
-
-    not_found: raised where there is no such group at all.
-    """
-
-    def verify(response: streams_groups.StreamsGroupDescribeResponse) -> None:
-        for row in response.groups:
-            if row.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-                raise not_found
-            check(row.error_code, row.error_message)
-
-    response = await cluster.group_request(
-        group_id,
-        streams_groups.StreamsGroupDescribeRequest(group_ids=[group_id]),
-        streams_groups.StreamsGroupDescribeResponse,
-        verify=verify,
-    )
-    group = response.groups[0]
-    sources = _sources(group.topology)
+async def _describe_streams_group(cluster: Cluster, group_id: str) -> GroupDescription:
+    """Describe a streams group (KIP-1071). Each member is shown with the partitions that its active tasks read."""
+    group = await describe_streams_group(cluster, group_id)
     return GroupDescription(
         group_id=group_id,
         group_type=STREAMS,
-        state=group.group_state,
+        state=group.state,
         protocol_type=STREAMS,
         assignor="",
-        coordinator=coordinator,
+        coordinator=group.coordinator,
         members=tuple(
             MemberDescription(
                 member_id=member.member_id,
-                group_instance_id=member.instance_id,
+                group_instance_id=member.group_instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                partitions=_read_by(member.assignment, sources),
-                epoch=member.member_epoch,
+                partitions=group.partitions_of(member.tasks),
+                epoch=member.epoch,
                 target_epoch=group.assignment_epoch,
-                target_partitions=_read_by(member.target_assignment, sources),
+                target_partitions=group.partitions_of(member.target_tasks),
             )
             for member in group.members
         ),
     )
 
 
-def _sources(topology: streams_groups.StreamsGroupDescribeResponseTopology | None) -> dict[str, list[str]]:
-    """The topics that a subtopology reads, by its id."""
-    subtopologies = (None if topology is None else topology.subtopologies) or ()
-    return {
-        each.subtopology_id: [*each.source_topics, *(topic.name for topic in each.repartition_source_topics)]
-        for each in subtopologies
-    }
-
-
-def _read_by(assignment: streams_groups.Assignment, sources: Mapping[str, list[str]]) -> tuple[TopicPartition, ...]:
-    """The partitions that the active tasks read."""
-    return tuple(
-        sorted(
-            TopicPartition(topic, partition)
-            for tasks in assignment.active_tasks
-            for topic in sources.get(tasks.subtopology_id, ())
-            for partition in tasks.partitions
-        )
+async def _describe_share_group(cluster: Cluster, group_id: str) -> GroupDescription:
+    """Describe a share group (KIP-932), whose members may have the same partitions."""
+    group = await describe_share_group(cluster, group_id)
+    return GroupDescription(
+        group_id=group_id,
+        group_type=SHARE,
+        state=group.state,
+        protocol_type=SHARE,
+        assignor=group.assignor,
+        coordinator=group.coordinator,
+        members=tuple(
+            MemberDescription(
+                member_id=member.member_id,
+                group_instance_id=None,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                partitions=member.partitions,
+                epoch=member.epoch,
+                target_epoch=group.assignment_epoch,
+            )
+            for member in group.members
+        ),
     )
 
 
@@ -255,3 +249,10 @@ def _partitions(
             for partition in topic.partitions
         )
     )
+
+
+_NEWER_TYPES: Final[Mapping[ApiKey, Callable[[Cluster, str], Awaitable[GroupDescription]]]] = {
+    ApiKey.STREAMS_GROUP_DESCRIBE: _describe_streams_group,
+    ApiKey.SHARE_GROUP_DESCRIBE: _describe_share_group,
+}
+"""Types of groups that a broker may not know, by the requests that describe them."""

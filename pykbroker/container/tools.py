@@ -32,7 +32,9 @@ TOOLS: Final = {
     "kafka-producer-perf-test": "perf produce",
     "kafka-reassign-partitions": "reassign",
     "kafka-server-start": "start",
+    "kafka-share-groups": "share-groups",
     "kafka-storage": "format",
+    "kafka-streams-groups": "streams-groups",
     "kafka-topics": "topics",
     "kafka-transactions": "transactions",
 }
