@@ -239,6 +239,10 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         """Return for how long a member of a consumer group may be silent."""
         return self._consumer_config(group_id).session_timeout_ms
 
+    def share_session_timeout_ms(self, group_id: str) -> int:
+        """Return for how long a member of a share group may be silent."""
+        return self._share_config(group_id).session_timeout_ms
+
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         values = self._values(group_id)
         return ConsumerGroupConfig(
