@@ -55,7 +55,9 @@ def test_what_members_of_a_share_group_do_is_counted(broker: Broker) -> None:
         requests = scraped.value(f"{OF_GROUPS}requesttopicpartitionsfetchratio_count", group="g")
         assert 0 < scraped.value(f"{OF_GROUPS}requesttopicpartitionsfetchratio_sum", group="g") <= 100 * requests
         for record in records:
-            kind = {0: AcknowledgeType.REJECT, 1: AcknowledgeType.RELEASE}.get(record.offset(), AcknowledgeType.ACCEPT)
+            kind = {0: AcknowledgeType.REJECT, 1: AcknowledgeType.RELEASE}.get(
+                record.offset() or 0, AcknowledgeType.ACCEPT
+            )
             consumer.acknowledge(record, kind)
         consumer.commit_sync()
         scraped = scrape(broker)

@@ -70,7 +70,8 @@ async def group(cluster: Cluster, group_id: str) -> GroupAnswer:
     missing = await _missing_topics(cluster, described)
     if missing:
         facts.insert(0, f"Topics of its topology are missing: {', '.join(map(printable, missing))}.")
-    known = [each.lag for each in (*partitions, *shared) if each.lag is not None]
+    lags = [*(each.lag for each in partitions), *(each.lag for each in shared)]
+    known = [each for each in lags if each is not None]
     reason, words = _state(described)
     return GroupAnswer(
         verdict=f"Group {printable(group_id)} {words}.",

@@ -153,7 +153,7 @@ class _Look:
         return shown, len(found), sum(known) if known else None
 
     def _facts_of_type(self, shared: Sequence[SharedPartition]) -> list[str]:
-        """What only share groups, and only streams groups, have."""
+        """Say what only share groups, and only streams groups, have."""
         group, facts = self._group, []
         if isinstance(group, ShareGroup):
             for each in shared[:_MOST_TOLD]:

@@ -135,7 +135,7 @@ def _assignment(assignment: Json) -> str:
 
 
 def _cut(names: Sequence[str]) -> str:
-    """As many as a line has room for."""
+    """Return as many as a line has room for."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more or _NONE
 

@@ -146,7 +146,7 @@ class SharePartitions:
 
     @property
     def session_counts(self) -> tuple[int, int]:
-        """How many share sessions there are, and how many partitions they have together."""
+        """The number of share sessions, and of the partitions that they have together."""
         sessions = self._sessions
         return (0, 0) if sessions is None else (len(sessions), sessions.partitions)
 
