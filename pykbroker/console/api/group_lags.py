@@ -10,6 +10,7 @@ from pykbroker.client.connection import Connection
 from pykbroker.client.group_offsets import NAMES_TOPICS_UNTIL
 from pykbroker.client.metadata import Node
 from pykbroker.client.offsets import LATEST_TIMESTAMP
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from pykbroker.protocol.messages.share_groups import (
@@ -61,6 +62,8 @@ async def share_lags(connection: Connection, group_ids: Sequence[str], most: int
     None where no partition has been read yet.
     """
     found: dict[str, int | None] = {}
+    if ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS not in connection.versions:
+        return found  # Kafka 4.0, which lists share groups
     count = 0
     for first in range(0, len(group_ids), AT_ONCE):
         asked = [

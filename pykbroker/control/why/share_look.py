@@ -129,13 +129,13 @@ class ShareLook(PartitionLook):
 
     def _without_session(self, broker: Broker, partition: Partition) -> tuple[str, str] | None:
         """Look whether any of the members that have the partition reads it: by a session at its leader."""
-        from pykbroker.sharing.sessions import SessionKey, TopicIdPartition
+        from pykbroker.sharing.sessions import TopicIdPartition
 
-        sessions, at = broker.share_partitions.sessions, TopicIdPartition(partition.topic_id, self._index)
+        shares, at = broker.share_partitions, TopicIdPartition(partition.topic_id, self._index)
         sharers = self._asked.sharers.get((self._topic, self._index), [])[:_MOST_SHARERS]
         wanted = [each for each in sharers if self._asked.client_id in (None, each.client_id)]
         for each in wanted:
-            session = sessions.get(SessionKey(self._group_id, each.member_id))
+            session = shares.session_of(self._group_id, each.member_id)
             if session is not None and at in session.partitions:
                 return None
         if not wanted:

@@ -144,6 +144,14 @@ class SharePartitions:
         """Return those of one group."""
         return list(self._of_group.get(group_id, {}).values())
 
+    def session_of(self, group_id: str, member_id: str) -> ShareSession | None:
+        """Return the share session of a member; None where it has none here."""
+        if self._sessions is None:
+            return None
+        from pykbroker.sharing.sessions import SessionKey
+
+        return self._sessions.get(SessionKey(group_id, member_id))
+
     @property
     def session_counts(self) -> tuple[int, int]:
         """The number of share sessions, and of the partitions that they have together."""
