@@ -45,11 +45,17 @@ from pykbroker.protocol.messages.quorum import (
     DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
 )
+from pykbroker.protocol.messages.share_groups import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+)
 from pykbroker.protocol.topic_partition import TopicPartition
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
-_WITHOUT_OFFSETS: Final = ("share",)
-"""Types of groups that commit none."""
+_SHARE: Final = "share"
+"""The type of groups that commit no offsets."""
 _EMPTY: Final = "Empty"
 MOST_GROUPS: Final = 1_000
 """Whose offsets are fetched from one broker in one look."""
@@ -90,12 +96,15 @@ class LogDirSeen:
 
 @dataclass(frozen=True, slots=True)
 class GroupSeen:
-    """A group that a broker lists. committed: None where the offsets could not be fetched."""
+    """A group that a broker lists. committed: None where the offsets could not be fetched; of a share group those up to
+    which all is settled. lags: of a share group's partitions, as its coordinator reckons them; None for others.
+    """
 
     name: str
     kind: str
     state: str
     committed: Mapping[TopicPartition, Sample] | None
+    lags: Mapping[TopicPartition, int] | None = None
 
 
 @dataclass(slots=True)
@@ -233,7 +242,8 @@ async def _groups(connection: Connection, node: Node, seen: Observation) -> None
     check(response.error_code)
     for listed in response.groups:
         seen.groups[listed.group_id] = _group(listed)
-    committing = [each for each in response.groups if each.group_type not in _WITHOUT_OFFSETS]
+    await _settled(connection, node, response.groups, seen)
+    committing = [each for each in response.groups if each.group_type.lower() != _SHARE]
     # Those that have members go first.
     committing.sort(key=lambda each: (each.group_state == _EMPTY, each.group_id))
     names = [each.group_id for each in committing[:MOST_GROUPS]]
@@ -247,6 +257,52 @@ async def _groups(connection: Connection, node: Node, seen: Observation) -> None
         return
     for first in range(0, len(names), MOST_GROUPS_AT_ONCE):
         await _committed(connection, version, names[first : first + MOST_GROUPS_AT_ONCE], seen)
+
+
+async def _settled(connection: Connection, node: Node, listed: Iterable[ListedGroup], seen: Observation) -> None:
+    """Ask for the start offsets and lags of share groups (KIP-932, KIP-1226), those that have members first."""
+    shared = [each for each in listed if each.group_type.lower() == _SHARE]
+    shared.sort(key=lambda each: (each.group_state == _EMPTY, each.group_id))
+    if shared and ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS not in connection.versions:
+        seen.missing["lag: the broker tells none of share groups (older than Kafka 4.1)"] += 1
+        return
+    names = [each.group_id for each in shared[:MOST_GROUPS]]
+    if len(names) < len(shared):
+        seen.missing[f"lag: told of {len(names)} of {len(shared)} share groups of broker {node.node_id}"] += 1
+    for first in range(0, len(names), MOST_GROUPS_AT_ONCE):
+        asked = [
+            DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)
+            for name in names[first : first + MOST_GROUPS_AT_ONCE]
+        ]
+        request = DescribeShareGroupOffsetsRequest(groups=asked)
+        response = await connection.request(request, DescribeShareGroupOffsetsResponse)
+        now = trio.current_time()
+        for group in response.groups:
+            known = seen.groups.get(group.group_id)
+            if group.error_code:
+                error_code = code_of(group.error_code)
+                if error_code is ErrorCode.GROUP_ID_NOT_FOUND:
+                    seen.groups.pop(group.group_id, None)
+                else:
+                    seen.missing[f"lag: {error_code.description}"] += 1
+            elif known is not None:
+                seen.groups[group.group_id] = _shared(known, group, now)
+
+
+def _shared(known: GroupSeen, group: DescribeShareGroupOffsetsResponseGroup, now: float) -> GroupSeen:
+    rows = [
+        (TopicPartition(topic.topic_name, row.partition_index), row)
+        for topic in group.topics
+        for row in topic.partitions
+        if row.start_offset >= 0 and not row.error_code
+    ]
+    return GroupSeen(
+        known.name,
+        known.kind,
+        known.state,
+        {at: Sample(row.start_offset, now) for at, row in rows},
+        {at: row.lag for at, row in rows if row.lag >= 0},
+    )
 
 
 async def _committed(connection: Connection, version: int, names: Iterable[str], seen: Observation) -> None:

@@ -162,14 +162,17 @@ def _size(partitions: Iterable[TopicPartition], sizes: Mapping[TopicPartition, S
 def _group_row(name: str, before: Observation | None, now: Observation) -> GroupRow:
     group = now.groups[name]
     committed = group.committed or {}
-    known = {of: now.ends[of] for of in committed if of in now.ends}
+    if group.lags is None:
+        lags = {of: max(0, now.ends[of].value - offset.value) for of, offset in committed.items() if of in now.ends}
+    else:
+        lags = dict(group.lags)
     earlier = before.groups.get(name) if before is not None else None
     return GroupRow(
         name=name,
         kind=group.kind,
         state=group.state,
-        lag=sum(max(0, end.value - committed[of].value) for of, end in known.items()) if known else None,
-        is_partial=len(known) < len(committed),
+        lag=sum(lags.values()) if lags else None,
+        is_partial=len(lags) < len(committed),
         consumed_per_s=_rate(True, committed, (earlier.committed if earlier else None) or {}, committed),
     )
 

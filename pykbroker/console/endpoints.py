@@ -37,6 +37,9 @@ ENDPOINTS: Final = (
     # groups
     Endpoint("GET", "/groups", f"{_API}.groups:groups"),
     Endpoint("GET", "/group", f"{_API}.group:group"),
+    Endpoint("GET", "/group/share", f"{_API}.share_group:share_group"),
+    Endpoint("GET", "/group/share/deliveries", f"{_API}.share_deliveries:deliveries"),
+    Endpoint("GET", "/group/streams", f"{_API}.streams_group:streams_group"),
     Endpoint("DELETE", "/group", f"{_API}.group:delete", longest_s=40),
     Endpoint("GET", "/group/reset", f"{_API}.group_reset:plan"),
     Endpoint("PUT", "/group/offsets", f"{_API}.group_reset:reset", longest_s=40, most_body_bytes=4 * 1024 * 1024),

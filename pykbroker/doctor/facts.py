@@ -130,6 +130,41 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareLook:
+    """A share group at one moment. start_offsets: of partitions that were read. lags: records that are not settled."""
+
+    state: str
+    members: int
+    start_offsets: Mapping[TopicPartition, int]
+    lags: Mapping[TopicPartition, int]
+
+    @property
+    def lag(self) -> int:
+        return sum(self.lags.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroup:
+    """A share group at the beginning and at the end of `Facts.watched_s`. offline: its partitions without a leader."""
+
+    group_id: str
+    first: ShareLook
+    last: ShareLook
+    offline: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroup:
+    """A streams group at the same two moments. missing: topics of its topology that are not there, at the last one."""
+
+    group_id: str
+    first_state: str
+    last_state: str
+    members: int
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Directory:
     """A log directory of a broker. error: by its name. Sizes are those of its volume, None from older brokers."""
 
@@ -157,6 +192,8 @@ class Facts:
     absent_topics: frozenset[str] = frozenset()
     settings: list[BrokerSettings] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+    share_groups: list[ShareGroup] = field(default_factory=list)
+    streams_groups: list[StreamsGroup] = field(default_factory=list)
     watched_s: float = 0.0
     directories: list[Directory] = field(default_factory=list)
     time_over_at: str | None = None

@@ -103,7 +103,7 @@ def _counts(facts: Facts) -> dict[str, int]:
     return {
         "brokers": len(facts.addresses),
         "topics": len(facts.topics),
-        "groups": len(facts.groups),
+        "groups": len(facts.groups) + len(facts.share_groups),
         "log_directories": len(facts.directories),
     }
 

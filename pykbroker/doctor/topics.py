@@ -29,7 +29,7 @@ from .facts import Facts, Partition, Topic
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")
+INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _LEAVES_TOPICS_UNCREATED_SINCE: Final = 4
 _AT_ONCE: Final = 250
 _NUMBER: Final = re.compile("[0-9]{1,10}", re.ASCII)

@@ -199,6 +199,109 @@ def _of_groups() -> list[Metric]:
     ]
 
 
+def _of_rebalances() -> list[Metric]:
+    mbean = "kafka.server:type=group-coordinator-metrics,name={}-group-rebalance-count"
+    return [
+        _counter(
+            f"kafka_server_group_coordinator_metrics_{kind}_group_rebalance",
+            (),
+            mbean.format(kind),
+            f"Rebalances of {kind} groups that this broker coordinates: epochs that began",
+        )
+        for kind in ("consumer", "share", "streams")
+    ]
+
+
+def _of_shares() -> list[Metric]:
+    share_partition = ("group", "topic", "partition")
+    of_group, of_partition = "kafka.server:type=ShareGroupMetrics,name={}", "kafka.server:type=SharePartitionMetrics,{}"
+    of_partition = of_partition.format("name={},group=…,topic=…,partition=…")
+    sessions = "kafka.server:type=ShareSessionCache,name={}"
+    coordinator = "kafka.server:type=share-coordinator-metrics,name={}"
+    return [
+        _counter(
+            "kafka_server_sharegroupmetrics_recordacknowledgements",
+            ("acktype",),
+            of_group.format("RecordAcknowledgementsPerSec,ackType=…"),
+            "Records that members of share groups have acknowledged, by what they said",
+        ),
+        _histogram(
+            "kafka_server_sharegroupmetrics_partitionloadtimems",
+            (),
+            of_group.format("PartitionLoadTimeMs"),
+            "Time until the state of a share partition was read from its coordinator, in ms",
+        ),
+        _summary(
+            "kafka_server_sharegroupmetrics_requesttopicpartitionsfetchratio",
+            ("group",),
+            of_group.format("RequestTopicPartitionsFetchRatio,group=…"),
+            "ShareFetch requests, with the percentage of their partitions that gave records",
+        ),
+        _counter(
+            "kafka_server_sharepartitionmetrics_acquisitionlocktimeout",
+            share_partition,
+            of_partition.format("AcquisitionLockTimeoutPerSec"),
+            "Records that were taken back since their member said nothing in time",
+        ),
+        _gauge(
+            "kafka_server_sharepartitionmetrics_inflightmessagecount",
+            share_partition,
+            of_partition.format("InFlightMessageCount"),
+            "Offsets in flight, from the group's start offset to the last one that was handed out",
+        ),
+        _gauge(
+            "kafka_server_sharepartitionmetrics_inflightbatchcount",
+            share_partition,
+            of_partition.format("InFlightBatchCount"),
+            "Batches in flight",
+        ),
+        _summary(
+            "kafka_server_sharepartitionmetrics_inflightbatchmessagecount",
+            share_partition,
+            of_partition.format("InFlightBatchMessageCount"),
+            "Batches that came into flight, with their offsets",
+        ),
+        _gauge("pykbroker_share_partition_start_offset", share_partition, "", "Start offset, told by the leader"),
+        _gauge(
+            "pykbroker_share_partition_lag",
+            share_partition,
+            "",
+            "Records that are not settled yet, told by the leader while the group has members there",
+        ),
+        _gauge(
+            "kafka_server_sharesessioncache_sharesessionscount",
+            (),
+            sessions.format("ShareSessionsCount"),
+            "Share sessions kept",
+        ),
+        _gauge(
+            "kafka_server_sharesessioncache_sharepartitionscount",
+            (),
+            sessions.format("SharePartitionsCount"),
+            "Partitions of all share sessions",
+        ),
+        _counter(
+            "kafka_server_share_coordinator_metrics_write",
+            (),
+            coordinator.format("write-total"),
+            "States of share partitions written at this coordinator",
+        ),
+        _histogram(
+            "kafka_server_share_coordinator_metrics_write_latency_ms",
+            (),
+            coordinator.format("write-latency-avg"),
+            "Time until written states of share partitions were committed, in ms",
+        ),
+        _gauge(
+            "kafka_server_share_coordinator_metrics_last_pruned_offset",
+            _PARTITION,
+            coordinator.format("last-pruned-offset,topic=…,partition=…"),
+            "Offset below which redundant states were deleted last",
+        ),
+        _gauge("pykbroker_share_states", (), "", "Share partitions whose state this broker coordinates"),
+    ]
+
+
 def _of_network() -> list[Metric]:
     mbean = "kafka.server:type=socket-server-metrics,listener=…,name={}"
     name = "kafka_server_socket_server_metrics_{}"
@@ -330,6 +433,8 @@ METRICS: Final = {
         *_of_partitions(),
         *_of_logs(),
         *_of_groups(),
+        *_of_rebalances(),
+        *_of_shares(),
         *_of_network(),
         *_of_cluster(),
         *_of_telemetry(),

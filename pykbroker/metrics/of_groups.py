@@ -36,6 +36,8 @@ async def read_groups(broker: Broker, readings: Readings, turn: Turn, *, most: i
             await turn.took(_STEPS_OF_GROUP)
     for (protocol, state), count in counts.items():
         readings.add("kafka_server_group_coordinator_metrics_group_count", count, protocol, state)
+    for kind, rebalances in broker.groups.rebalances.items():
+        readings.add(f"kafka_server_group_coordinator_metrics_{kind}_group_rebalance", rebalances)
     if max(groups, offsets) > most:
         readings.add("pykbroker_left_out", groups, "groups")
         return

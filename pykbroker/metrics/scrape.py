@@ -28,6 +28,7 @@ from .of_groups import read_groups
 from .of_partitions import read_partitions
 from .of_process import read_build, read_loop
 from .of_requests import read_connections, read_requests
+from .of_shares import read_shares
 from .of_telemetry import read_telemetry
 from .readings import Readings
 
@@ -80,6 +81,7 @@ async def read_node(node: Node, monitor: LoopMonitor | None, look: RoomLook) -> 
             await read_topics(role, readings, turn, most=most)
             await read_partitions(partitions, readings, turn, most=most)
             await read_groups(role.broker, readings, turn, most=most)
+            await read_shares(role.broker, readings, turn, most=most)
             read_telemetry(role.broker, readings)
     readings.add("pykbroker_scrape_seconds", time.perf_counter() - began_s)
     return readings

@@ -54,6 +54,19 @@ def test_a_rate_is_the_growth_of_all_partitions_in_the_time_between_two_looks() 
     assert view_of(before, now).records_per_s == 20
 
 
+def test_the_lag_of_a_share_group_is_what_its_coordinator_says_and_its_rate_that_of_its_start_offsets() -> None:
+    at = TopicPartition("t", 0)
+
+    def shared(start: int, lag: int, at_s: float) -> dict[str, GroupSeen]:
+        return {"g": GroupSeen("g", "share", "Stable", {at: Sample(start, at_s)}, {at: lag})}
+
+    before = look(10, [topic("t")], {"t-0": 100}, groups=shared(0, 90, 10))
+    now = look(12, [topic("t")], {"t-0": 100}, groups=shared(30, 40, 12))
+    (row,) = view_of(before, now).groups
+    assert (row.kind, row.lag, row.is_partial) == ("share", 40, False)
+    assert row.consumed_per_s == 15
+
+
 def test_without_an_earlier_look_there_is_no_rate() -> None:
     assert rate_of(None, look(10, [topic("t")], {"t-0": 100})) is None
 

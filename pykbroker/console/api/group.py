@@ -16,7 +16,8 @@ from .pages import Page, PageAsked, page_of
 from .partition_offsets import Found
 
 LONGEST_ID: Final = 32_767
-_MOST_SHOWN: Final = 200
+MOST_SHOWN: Final = 200
+"""Partitions, or tasks, of a member that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ async def group(asking: Asking, given: Arguments) -> Group:
     ends = await offsets_at(asking.cluster, shown)
 
     def reckoned() -> tuple[Page[OffsetRow], Page[MemberRow], int | None]:
-        rows = [_offset_row(at, committed, ends, owners) for at in shown]
+        rows = [offset_row(at, committed, ends, owners) for at in shown]
         if by_lag:
             rows.sort(key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
         members = page_of(sorted(described.members, key=lambda each: (each.client_id, each.member_id)), members_asked)
@@ -117,9 +118,10 @@ def _group(
     )
 
 
-def _offset_row(
+def offset_row(
     at: TopicPartition, committed: Committed, ends: Found, owners: Mapping[TopicPartition, str]
 ) -> OffsetRow:
+    """Return the row of a partition. owners: the client that reads each."""
     offset, end = committed.get(at), ends.offsets.get(at)
     return OffsetRow(
         topic=at.topic,
@@ -139,6 +141,6 @@ def _member_row(member: MemberDescription) -> MemberRow:
         client_id=member.client_id,
         host=member.client_host,
         epoch=member.epoch,
-        assigned=[str(at) for at in member.partitions[:_MOST_SHOWN]],
+        assigned=[str(at) for at in member.partitions[:MOST_SHOWN]],
         count=len(member.partitions),
     )

@@ -10,8 +10,14 @@ from pykbroker.client.connection import Connection
 from pykbroker.client.group_offsets import NAMES_TOPICS_UNTIL
 from pykbroker.client.metadata import Node
 from pykbroker.client.offsets import LATEST_TIMESTAMP
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from pykbroker.protocol.messages.share_groups import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .partition_offsets import Found, find_offsets
@@ -44,6 +50,35 @@ async def committed_offsets(connection: Connection, group_ids: Sequence[str], mo
                     if row.committed_offset >= 0 and row.error_code == ErrorCode.NONE
                 }
                 count += len(found[group.group_id])
+        if count > most:
+            break
+    return found
+
+
+async def share_lags(connection: Connection, group_ids: Sequence[str], most: int) -> dict[str, int | None]:
+    """Return the lags of share groups, which their coordinator reckons, until they have `most` partitions. Raises
+    ClientError.
+
+    None where no partition has been read yet.
+    """
+    found: dict[str, int | None] = {}
+    if ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS not in connection.versions:
+        return found  # Kafka 4.0, which lists share groups
+    count = 0
+    for first in range(0, len(group_ids), AT_ONCE):
+        asked = [
+            DescribeShareGroupOffsetsRequestGroup(group_id=each, topics=None)
+            for each in group_ids[first : first + AT_ONCE]
+        ]
+        response = await connection.request(
+            DescribeShareGroupOffsetsRequest(groups=asked), DescribeShareGroupOffsetsResponse
+        )
+        for group in response.groups:
+            if group.error_code == ErrorCode.NONE:
+                rows = [row for topic in group.topics for row in topic.partitions if row.error_code == ErrorCode.NONE]
+                known = [row.lag for row in rows if row.lag >= 0]
+                found[group.group_id] = sum(known) if known or not rows else None
+                count += len(rows)
         if count > most:
             break
     return found

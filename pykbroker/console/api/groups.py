@@ -19,14 +19,17 @@ from pykbroker.protocol.messages.group_admin import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from pykbroker.protocol.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
 from .every_broker import ask_every, nodes_of
-from .group_lags import MOST_PARTITIONS, Committed, committed_offsets, offsets_at, total_lag
+from .group_lags import MOST_PARTITIONS, Committed, committed_offsets, offsets_at, share_lags, total_lag
 from .pages import Page, PageAsked, page_of
 
 AT_ONCE: Final = 50
 _CONSUMER: Final = "consumer"
-_COUNTED_TYPES: Final = ("", "classic", _CONSUMER)
+_SHARE: Final = "share"
+_STREAMS: Final = "streams"
 
 Listed = tuple[int, ListedGroup]
 """The coordinator's id with what it tells of the group."""
@@ -34,7 +37,7 @@ Listed = tuple[int, ListedGroup]
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group. members, lag: None where nobody tells, and for kinds of groups that have no committed offsets."""
+    """A group. members, lag: None where nobody tells."""
 
     group_id: str
     type: str
@@ -53,6 +56,15 @@ class Groups:
     states: Sequence[str]
     types: Sequence[str]
     errors: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Details:
+    """The answers of one coordinator, by group."""
+
+    members: Mapping[str, int]
+    committed: Mapping[str, Committed]
+    share_lags: Mapping[str, int | None]
 
 
 async def groups(asking: Asking, given: Arguments) -> Groups:
@@ -105,19 +117,25 @@ async def _details(
     """Return the number of members and the lag by group, as the coordinators tell them."""
     by_node: dict[int, list[ListedGroup]] = {}
     for node_id, row in rows:
-        if row.group_type in _COUNTED_TYPES:
-            by_node.setdefault(node_id, []).append(row)
+        by_node.setdefault(node_id, []).append(row)
 
-    async def ask(node: Node, connection: Connection) -> tuple[dict[str, int], dict[str, Committed]]:
+    async def ask(node: Node, connection: Connection) -> _Details:
         of_node = by_node[node.node_id]
-        members = await _members(connection, of_node)
-        return members, await committed_offsets(connection, [each.group_id for each in of_node], MOST_PARTITIONS)
+        shared = [each.group_id for each in of_node if each.group_type == _SHARE]
+        others = [each.group_id for each in of_node if each.group_type != _SHARE]
+        return _Details(
+            await _members(connection, of_node),
+            await committed_offsets(connection, others, MOST_PARTITIONS),
+            await share_lags(connection, shared, MOST_PARTITIONS),
+        )
 
     answers = await ask_every(asking.cluster, [nodes[each] for each in by_node], ask)
-    members = {name: count for of_node, _ in answers.of.values() for name, count in of_node.items()}
-    committed = _bounded({name: each for _, of_node in answers.of.values() for name, each in of_node.items()})
+    members = {name: count for of_node in answers.of.values() for name, count in of_node.members.items()}
+    committed = _bounded({name: each for of_node in answers.of.values() for name, each in of_node.committed.items()})
     ends = await offsets_at(asking.cluster, {at for each in committed.values() for at in each})
     lags = await asking.threads.run(lambda: {name: total_lag(each, ends.offsets) for name, each in committed.items()})
+    for of_node in answers.of.values():
+        lags |= of_node.share_lags
     return members, lags
 
 
@@ -136,14 +154,24 @@ def _bounded(committed: Mapping[str, Committed]) -> dict[str, Committed]:
 async def _members(connection: Connection, rows: Sequence[ListedGroup]) -> dict[str, int]:
     """Return the number of members of the groups that are told of. Raises ClientError."""
     found: dict[str, int] = {}
-    modern = [row.group_id for row in rows if row.group_type == _CONSUMER]
-    classic = [row.group_id for row in rows if row.group_type != _CONSUMER]
-    for first in range(0, len(modern), AT_ONCE):
-        request = ConsumerGroupDescribeRequest(group_ids=modern[first : first + AT_ONCE])
-        response = await connection.request(request, ConsumerGroupDescribeResponse)
-        found |= {row.group_id: len(row.members) for row in response.groups if row.error_code == ErrorCode.NONE}
-    for first in range(0, len(classic), AT_ONCE):
-        older = DescribeGroupsRequest(groups=classic[first : first + AT_ONCE])
-        answer = await connection.request(older, DescribeGroupsResponse)
-        found |= {row.group_id: len(row.members) for row in answer.groups if row.error_code == ErrorCode.NONE}
+    by_type: dict[str, list[str]] = {}
+    for row in rows:
+        by_type.setdefault(row.group_type, []).append(row.group_id)
+    for kind, names in by_type.items():
+        for first in range(0, len(names), AT_ONCE):
+            found |= await _members_of(connection, kind, names[first : first + AT_ONCE])
     return found
+
+
+async def _members_of(connection: Connection, kind: str, names: list[str]) -> dict[str, int]:
+    answer: ConsumerGroupDescribeResponse | ShareGroupDescribeResponse | StreamsGroupDescribeResponse
+    if kind == _CONSUMER:
+        answer = await connection.request(ConsumerGroupDescribeRequest(group_ids=names), ConsumerGroupDescribeResponse)
+    elif kind == _SHARE:
+        answer = await connection.request(ShareGroupDescribeRequest(group_ids=names), ShareGroupDescribeResponse)
+    elif kind == _STREAMS:
+        answer = await connection.request(StreamsGroupDescribeRequest(group_ids=names), StreamsGroupDescribeResponse)
+    else:
+        older = await connection.request(DescribeGroupsRequest(groups=names), DescribeGroupsResponse)
+        return {row.group_id: len(row.members) for row in older.groups if row.error_code == ErrorCode.NONE}
+    return {row.group_id: len(row.members) for row in answer.groups if row.error_code == ErrorCode.NONE}

@@ -15,6 +15,8 @@ export const VIEWS = [
   // groups
   { path: "/groups", navigation: "Groups", module: "./views/groups.js" },
   { path: "/groups/group", module: "./views/group.js" },
+  { path: "/groups/share", module: "./views/share_group.js" },
+  { path: "/groups/streams", module: "./views/streams_group.js" },
 
   // the cluster
   { path: "/cluster", navigation: "Cluster", module: "./views/cluster.js" },

@@ -4,9 +4,10 @@ A response names what its request named, each with the error, which stands where
 it, and at the top of responses that have no entries. The names of fields tell which list of a request a list of its
 response answers; where these differ, and where Kafka does something else, a table below says so.
 
-A Fetch alone goes its own way, for errors of single partitions: Kafka's error answer of later versions says them of the
-request as a whole, which no broker does, and clients do not act on. It also ends the client's session, whose epoch it
-would count on where the broker has not seen the request.
+Fetch, ShareFetch and ShareAcknowledge go their own way, for errors of single partitions: Kafka's error answer says them
+of the request as a whole (a Fetch's in later versions), which no broker does, and clients do not act on. A Fetch's also
+ends the client's session, whose epoch it would count on where the broker has not seen the request; a share session has
+nothing to say that with, and its client begins anew when the next one is answered INVALID_SHARE_SESSION_EPOCH.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ _VALUES: Final[dict[tuple[int, str], Any]] = {
     (ApiKey.PRODUCE, "base_offset"): -1,
     (ApiKey.FETCH, "high_watermark"): -1,
     (ApiKey.FETCH, "records"): b"",
+    (ApiKey.SHARE_FETCH, "records"): b"",
     (ApiKey.OFFSET_FETCH, "committed_offset"): -1,
     (ApiKey.FIND_COORDINATOR, "node_id"): -1,
     (ApiKey.FIND_COORDINATOR, "port"): -1,
@@ -128,6 +130,17 @@ OF_PARTITIONS: Final = frozenset(
     )
 )
 """The errors that a broker says of a partition in a Fetch."""
+_OF_SHARED_PARTITIONS: Final = OF_PARTITIONS | {ErrorCode.INVALID_RECORD_STATE}
+_OF_PARTITIONS: Final = {
+    ApiKey.FETCH: OF_PARTITIONS,
+    ApiKey.SHARE_FETCH: _OF_SHARED_PARTITIONS,
+    ApiKey.SHARE_ACKNOWLEDGE: _OF_SHARED_PARTITIONS,
+}
+
+
+def is_of_partitions(api_key: int, error: ErrorCode) -> bool:
+    """Tell whether a broker says the error of each partition of such a request."""
+    return error in _OF_PARTITIONS.get(api_key, ())
 
 
 def error_answer(request: Message, version: int, error: ErrorCode, message: str) -> Message | None:
@@ -166,12 +179,13 @@ class _Writer:
         self._error = error
         is_hidden = error is ErrorCode.UNKNOWN_SERVER_ERROR and api_key not in _SAYS_EVERYTHING
         self._message = None if is_hidden else message
-        self._is_of_partitions = api_key == ApiKey.FETCH and error in OF_PARTITIONS
+        self._is_of_partitions = is_of_partitions(api_key, error)
 
     def answer(self, request: Message) -> Message:
         response = response_type(self._api_key)()
+        if self._is_of_partitions:
+            self._is_of_partitions = bool(request.topics)  # type: ignore[attr-defined]
         if self._api_key == ApiKey.FETCH:
-            self._is_of_partitions &= bool(request.topics)  # type: ignore[attr-defined]
             if not self._is_of_partitions:
                 response.session_id = request.session_id  # type: ignore[attr-defined]
         elif self._api_key == ApiKey.JOIN_GROUP and self._version >= _NULLABLE_PROTOCOL_NAME:
@@ -216,7 +230,11 @@ class _Writer:
                     has_entries |= _has_place(each.struct)
             elif each.name in _IDENTITIES:
                 _identify(response, each, request)
-        if not has_entries:
+        if has_entries:
+            return
+        if at == "partitions" and self._is_of_partitions and self._api_key != ApiKey.FETCH:
+            self._say_of_shared(response, request)
+        else:
             self._say(response)
 
     def _entry(self, described: Field, item: Any) -> Struct:
@@ -235,6 +253,17 @@ class _Writer:
                 setattr(entry, each.name, value)
         self._say(entry)
         return entry
+
+    def _say_of_shared(self, partition: Any, item: Any) -> None:
+        """Say the error of a share group's partition, and of the records that are acknowledged there.
+
+        One of records alone is said of nothing else. No leader is named: the fields' default is a node.
+        """
+        partition.current_leader.leader_id = partition.current_leader.leader_epoch = -1
+        if self._api_key == ApiKey.SHARE_FETCH and item.acknowledgement_batches:
+            partition.acknowledge_error_code = int(self._error)
+        if self._api_key != ApiKey.SHARE_FETCH or self._error is not ErrorCode.INVALID_RECORD_STATE:
+            self._say(partition)
 
     def _say(self, part: Struct) -> None:
         """Put the error into a part of the response that has a place for it in this version."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pykbroker.protocol.api_keys import ApiKey, request_type
 from pykbroker.protocol.compile import decode
@@ -17,9 +17,12 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.node import Node
 from pykbroker.server.runtime.threads import Threads
 
-from .error_answers import OF_PARTITIONS, error_answer, version_of_answer
+from .error_answers import error_answer, is_of_partitions, version_of_answer
 from .match import Match
 from .topics import topics_of
+
+if TYPE_CHECKING:
+    from pykbroker.sharing.sessions import ShareSession
 
 FEW_ENTRIES: Final = 1000
 _COPIED_AT_ONCE_BYTES: Final = 4 * 1024 * 1024
@@ -77,18 +80,25 @@ class RequestReader:
         session = self._session(request)
         if session is None:
             return request
-        cached = list(session.cached.values())
-        names = frozenset(each.topic for each in cached if each.topic is not None)
+        if isinstance(session, FetchSession):
+            cached = list(session.cached.values())
+            names = frozenset(each.topic for each in cached if each.topic is not None)
+        else:
+            cached = list(session.partitions)
+            found = map(self._name_of, dict.fromkeys(each.topic_id for each in cached))
+            names = frozenset(name for name in found if name is not None)
         return ReadRequest(header, message, request.topics | names, request.is_long or len(cached) > FEW_ENTRIES)
 
-    def _session(self, request: ReadRequest) -> FetchSession | None:
-        """Return the session of a Fetch that names only what is new; None for other requests."""
-        if request.header.api_key != ApiKey.FETCH or self._broker is None:
-            return None
+    def _session(self, request: ReadRequest) -> FetchSession | ShareSession | None:
+        """Return the session of a Fetch or ShareFetch that names only what is new; None for other requests."""
         message: Any = request.message
-        if not message.session_id or message.session_epoch <= 0:
+        if self._broker is None:
             return None
-        return self._broker.fetch_sessions.get(message.session_id)
+        if request.header.api_key == ApiKey.FETCH and message.session_id and message.session_epoch > 0:
+            return self._broker.fetch_sessions.get(message.session_id)
+        if request.header.api_key == ApiKey.SHARE_FETCH and message.share_session_epoch > 0:
+            return self._broker.share_partitions.session_of(message.group_id or "", message.member_id or "")
+        return None
 
     def _name_of(self, topic_id: bytes) -> str | None:
         return None if self._broker is None else self._broker.partitions.topic_name(topic_id)
@@ -105,12 +115,15 @@ def _fitting(matches: Sequence[Match], topics: frozenset[str]) -> list[bool]:
 
 
 def _encoded_error(
-    request: ReadRequest, error: ErrorCode, message: str, session: FetchSession | None
+    request: ReadRequest, error: ErrorCode, message: str, session: FetchSession | ShareSession | None
 ) -> list[bytes] | None:
     header = request.header
     named = request.message
-    if session is not None and error in OF_PARTITIONS:
-        named = _with_session(named, header.api_version, session)
+    if session is not None and is_of_partitions(header.api_key, error):
+        if isinstance(session, FetchSession):
+            named = _with_session(named, header.api_version, session)
+        else:
+            named = _with_share_session(named, session)
     answer = error_answer(named, header.api_version, error, message)
     if answer is None:
         return None
@@ -131,3 +144,21 @@ def _with_session(message: Any, version: int, session: FetchSession) -> Message:
             topic = by_topic[key] = FetchTopic(topic=cached.topic or "", topic_id=cached.topic_id)
         topic.partitions.append(FetchPartition(partition=cached.partition))
     return type(message)(session_id=message.session_id, topics=list(by_topic.values()))  # type: ignore[no-any-return]
+
+
+def _with_share_session(message: Any, session: ShareSession) -> Message:
+    """Return a ShareFetch that names all partitions of its session, with what it says of their records."""
+    from pykbroker.protocol.messages import share_groups
+
+    by_topic: dict[bytes, dict[int, share_groups.FetchPartition]] = {}
+    for at in list(session.partitions):
+        named = share_groups.FetchPartition(partition_index=at.partition)
+        by_topic.setdefault(at.topic_id, {})[at.partition] = named
+    for topic in message.topics:
+        for each in topic.partitions:
+            by_topic.setdefault(bytes(topic.topic_id), {})[each.partition_index] = each
+    topics = [
+        share_groups.FetchTopic(topic_id=topic_id, partitions=list(partitions.values()))
+        for topic_id, partitions in by_topic.items()
+    ]
+    return type(message)(topics=topics)  # type: ignore[no-any-return]

@@ -47,7 +47,11 @@ NOT_SHOWN: Final = "not_shown"
 HIDDEN: Final = "(hidden)"
 ERROR: Final = "error"
 ACKNOWLEDGE_ERROR: Final = "acknowledge_error"
-_ERROR_CODES: Final = {"error_code": ERROR, "acknowledge_error_code": ACKNOWLEDGE_ERROR}
+_ERROR_CODES: Final = {
+    "error_code": ERROR,
+    "partition_error_code": ERROR,
+    "acknowledge_error_code": ACKNOWLEDGE_ERROR,
+}
 """The fields with an error's code, and the one beside each that has the error's name."""
 _FETCHES: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 _UNSUPPORTED: Final = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")

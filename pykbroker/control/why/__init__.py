@@ -7,9 +7,11 @@ broker cannot know, the answer says so. The modules, in reading order:
 - `answers`: the answers as values.
 - `sources`: the brokers that are asked, and which of them knows about what.
 - `group`: members, rebalances and lag of a group.
-- `members`: the members of groups of both protocols, in one form.
+- `members`: the members of groups of all types, in one form.
+- `shared_partitions`: the partitions of a share group, and the records that are in flight.
 - `consumer`: what a consumer does or does not get.
 - `partition_look`: the same of one partition.
+- `share_look`: the same of one partition of a share group.
 - `rights`: who is not allowed to do what, and which ACL decides.
 - `lso`: the open transactions of a partition, and whose they are.
 - `throttle`: the quotas of a client.

@@ -18,15 +18,20 @@ GETS_NOTHING: Final = (
     "no-coordinator",
     "coordinated-elsewhere",
     "no-members",
+    "not-ready",
     "group-rebalances",
     "not-subscribed",
     "not-assigned",
+    "not-initialized",
     "led-elsewhere",
     "throttled",
     "offset-out-of-range",
     "no-fetch",
+    "state-loading",
     "behind-last-stable-offset",
     "behind-high-watermark",
+    "records-locked",
+    "state-writing",
     "offset-reset",
     "not-told",
     "end-of-log",
@@ -86,7 +91,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member. epoch: its own, or the generation. last_sign_ago_ms: of its last sign of life, None where unknown."""
+    """A member. epoch: its own, or the generation. last_sign_ago_ms: of its last sign of life, None where unknown.
+
+    tasks: of a member of a streams group, by their kind (active, standby, warmup), as Kafka Streams names them.
+    """
 
     member_id: str
     instance_id: str | None
@@ -98,6 +106,7 @@ class Member:
     assignment: Mapping[str, tuple[int, ...]]
     session_timeout_ms: int | None
     last_sign_ago_ms: int | None
+    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +135,51 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A member that has acquired records of a share partition. until_timestamp_ms: when the first of them go back."""
+
+    member_id: str
+    client_id: str
+    host: str
+    records: int
+    first_offset: int
+    until_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPartition:
+    """A partition of a share group, and what became of the records between start_offset and end_offset.
+
+    state: initialized, initializing, or deleting. lag: records that are not settled yet. What only the leader knows is
+    None or empty where it was not asked, or no member reads there. end_offset: behind the last record that was handed
+    out. acquired, available, acknowledged, archived: records in flight. archived_by_limit: those of them that were
+    delivered as often as they may be. most_deliveries: of the available ones.
+    """
+
+    topic: str
+    partition: int
+    state: str
+    start_offset: int | None
+    high_watermark: int | None
+    lag: int | None
+    end_offset: int | None = None
+    acquired: int = 0
+    available: int = 0
+    acknowledged: int = 0
+    archived: int = 0
+    archived_by_limit: int = 0
+    most_deliveries: int = 0
+    delivery_count_limit: int | None = None
+    holders: tuple[Holder, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAnswer(Answer):
-    """A group. epoch: the generation of a classic group, the group epoch of a consumer group."""
+    """A group. epoch: the generation of a classic group, the group epoch of the others.
+
+    shared: the partitions of a share group, which has no committed offsets. missing_topics: topics that a streams group
+    waits for.
+    """
 
     question: ClassVar[str] = "group"
 
@@ -143,15 +195,17 @@ class GroupAnswer(Answer):
     rebalances: tuple[Step, ...] = ()
     history: tuple[Step, ...] = ()
     partitions: tuple[Lag, ...] = ()
+    shared: tuple[SharedPartition, ...] = ()
     partition_count: int = 0
     lag: int | None = None
+    missing_topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionAnswer:
     """The reason why a consumer gets no more of one partition.
 
-    position: where its newest Fetch begins. is_fetching: a Fetch waits for records now.
+    position: where its newest Fetch begins. is_fetching: a Fetch waits for records now. shared: of a share group.
     """
 
     topic: str
@@ -170,6 +224,7 @@ class PartitionAnswer:
     log_end_offset: int | None = None
     is_fetching: bool = False
     last_fetch_ago_ms: int | None = None
+    shared: SharedPartition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,8 @@ from pykbroker.client.group_offsets import fetch_offsets
 from pykbroker.client.groups import GroupDescription, describe_group
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, list_offsets
 from pykbroker.client.quotas import describe_quotas
+from pykbroker.client.share_groups import SHARE, ShareOffset, fetch_share_offsets
+from pykbroker.client.streams_groups import STREAMS, describe_streams_group
 from pykbroker.client.transactions import describe_producers, describe_transaction, list_transactions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
@@ -34,6 +36,7 @@ from .answers import (
     Member,
     OpenTransaction,
     PartitionAnswer,
+    SharedPartition,
     ThrottleAnswer,
 )
 from .precedence import KEYS, client_name, name_of, winning
@@ -42,6 +45,8 @@ from .wording import client, counted, duration, moment
 _MOST_TRANSACTIONS: Final = 20
 _STABLE: Final = "Stable"
 _EMPTY: Final = "Empty"
+_NOT_READY: Final = "NotReady"
+_MOST_MISSING: Final = 100
 _NOT_TOLD: Final = "Kafka's protocol does not tell"
 
 
@@ -54,13 +59,24 @@ async def group(cluster: Cluster, group_id: str) -> GroupAnswer:
     described = await _described(cluster, group_id)
     if described is None:
         return GroupAnswer(verdict=f"There is no group {printable(group_id)}.", reason="no-such-group", group=group_id)
-    partitions = await _lag(cluster, group_id, described)
-    known = [each.lag for each in partitions if each.lag is not None]
+    partitions: list[Lag] = []
+    shared: list[SharedPartition] = []
+    facts = [f"{_NOT_TOLD} why it last rebalanced."]
+    if described.group_type == SHARE:
+        shared = await _shared(cluster, group_id)
+        facts = [f"{_NOT_TOLD} which member has acquired which records."]
+    else:
+        partitions = await _lag(cluster, group_id, described)
+    missing = await _missing_topics(cluster, described)
+    if missing:
+        facts.insert(0, f"Topics of its topology are missing: {', '.join(map(printable, missing))}.")
+    lags = [*(each.lag for each in partitions), *(each.lag for each in shared)]
+    known = [each for each in lags if each is not None]
     reason, words = _state(described)
     return GroupAnswer(
         verdict=f"Group {printable(group_id)} {words}.",
         reason=reason,
-        facts=(f"{_NOT_TOLD} why it last rebalanced.",),
+        facts=tuple(facts),
         group=group_id,
         type=described.group_type.lower(),
         state=described.state,
@@ -68,8 +84,10 @@ async def group(cluster: Cluster, group_id: str) -> GroupAnswer:
         members=tuple(_members(described)),
         member_count=len(described.members),
         partitions=tuple(partitions),
-        partition_count=len(partitions),
+        shared=tuple(shared),
+        partition_count=len(partitions) + len(shared),
         lag=sum(known) if known else None,
+        missing_topics=tuple(missing),
     )
 
 
@@ -197,6 +215,8 @@ def _state(group: GroupDescription) -> tuple[str, str]:
         return "stable", f"is stable with {members}"
     if group.state == _EMPTY or not group.members:
         return "no-members", "has no members"
+    if group.state == _NOT_READY:
+        return "not-ready", f"is not ready, with {members}: its topics do not fit its topology, or are missing"
     return "rebalancing", f"rebalances with {members} ({group.state})"
 
 
@@ -221,6 +241,36 @@ def _members(group: GroupDescription) -> list[Member]:
             )
         )
     return members
+
+
+async def _shared(cluster: Cluster, group_id: str) -> list[SharedPartition]:
+    offsets = await fetch_share_offsets(cluster, group_id)
+    absent = await _absent(cluster, offsets)
+    ends = await _offsets(cluster, [at for at in offsets if at not in absent], LATEST_TIMESTAMP)
+    return [
+        SharedPartition(
+            topic=at.topic,
+            partition=at.partition,
+            state="",
+            start_offset=each.start_offset,
+            high_watermark=ends.get(at),
+            lag=each.lag,
+        )
+        for at, each in sorted(offsets.items())
+    ]
+
+
+async def _missing_topics(cluster: Cluster, group: GroupDescription) -> list[str]:
+    """Return the topics of a streams group's topology that are not there, up to a bound."""
+    if group.group_type != STREAMS or group.state != _NOT_READY:
+        return []
+    described = await describe_streams_group(cluster, group.group_id)
+    needed = described.source_topics.union(described.internal_topics)
+    metadata = await cluster.refresh(needed)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return sorted(
+        name for name in needed if name not in metadata.topics and metadata.errors.get(name, unknown) is unknown
+    )[:_MOST_MISSING]
 
 
 async def _lag(cluster: Cluster, group_id: str, group: GroupDescription) -> list[Lag]:
@@ -278,12 +328,12 @@ class _Partitions:
         self._owners = {} if group is None else {at: each for each in group.members for at in each.partitions}
 
     async def answers(self, topic: str | None, partition: int | None) -> list[PartitionAnswer]:
+        if self._group is not None and self._group.group_type == SHARE:
+            return await self._of_share_group(topic, partition)
         committed = {} if self._group is None else await fetch_offsets(self._cluster, self._id)
         places = sorted({*committed, *self._owners})
         if topic is not None:
-            known = (await self._cluster.refresh([topic])).topics.get(topic)
-            indexes = [0] if known is None else list(known.partitions)
-            places = [TopicPartition(topic, index) for index in (indexes if partition is None else [partition])]
+            places = await self._named(topic, partition)
         absent = await _absent(self._cluster, places)
         there = [at for at in places if at not in absent]
         starts = await _offsets(self._cluster, there, EARLIEST_TIMESTAMP)
@@ -297,6 +347,52 @@ class _Partitions:
             offset = committed[at].offset if at in committed else None
             answers.append(self._answer(at, offset, (starts[at], stable[at], ends[at])))
         return sorted(answers, key=lambda each: GETS_NOTHING.index(each.reason))
+
+    async def _named(self, topic: str, partition: int | None) -> list[TopicPartition]:
+        known = (await self._cluster.refresh([topic])).topics.get(topic)
+        indexes = [0] if known is None else list(known.partitions)
+        return [TopicPartition(topic, index) for index in (indexes if partition is None else [partition])]
+
+    async def _of_share_group(self, topic: str | None, partition: int | None) -> list[PartitionAnswer]:
+        offsets = await fetch_share_offsets(self._cluster, self._id)
+        places = sorted({*offsets, *self._owners}) if topic is None else await self._named(topic, partition)
+        absent = await _absent(self._cluster, places)
+        answers = [
+            PartitionAnswer(topic=at.topic, partition=at.partition, reason=reason, verdict=words)
+            for at, (reason, words) in absent.items()
+        ]
+        for at in places:
+            if at not in absent:
+                owner = self._owners.get(at)
+                reason, verdict = self._of_share(at, offsets.get(at))
+                answers.append(
+                    PartitionAnswer(
+                        topic=at.topic,
+                        partition=at.partition,
+                        reason=reason,
+                        verdict=verdict,
+                        member_id=None if owner is None else owner.member_id,
+                        client_id=None if owner is None else owner.client_id,
+                        host=None if owner is None else owner.client_host.lstrip("/"),
+                    )
+                )
+        return sorted(answers, key=lambda each: GETS_NOTHING.index(each.reason))
+
+    def _of_share(self, at: TopicPartition, offset: ShareOffset | None) -> tuple[str, str]:
+        assert self._group is not None
+        name, place = printable(self._id), f"{printable(at.topic)}-{at.partition}"
+        state, words = _state(self._group)
+        if state != "stable":
+            return state, f"Group {name} {words}."
+        if at not in self._owners:
+            why = "" if offset is not None else ": there is no state of it"
+            return "not-assigned", f"{place} is assigned to no member of group {name}{why}."
+        if offset is None or offset.lag is None:
+            return "not-told", f"The lag of group {name} in {place} is not known: nobody has read there yet."
+        if offset.lag == 0:
+            return "end-of-log", f"Group {name} has settled all records of {place}."
+        waiting = f"{counted(offset.lag, 'record')} of {place} are not settled by group {name}"
+        return "not-told", f"{waiting}. {_NOT_TOLD} whether they are in somebody's hands, or wait to be fetched."
 
     def _answer(self, at: TopicPartition, committed: int | None, offsets: tuple[int, int, int]) -> PartitionAnswer:
         start, stable, end = offsets

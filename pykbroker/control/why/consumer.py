@@ -15,7 +15,7 @@ from pykbroker.server.runtime.log_lines import printable
 from .answers import GETS_NOTHING, ConsumerAnswer, PartitionAnswer
 from .group import why_group
 from .members import members_of
-from .partition_look import WITHOUT_MEMBERS, Asked, PartitionLook
+from .partition_look import SHARE, WITHOUT_MEMBERS, Asked, PartitionLook
 from .rights import denials_of_group, group_is_denied
 from .sources import NoCoordinator, Sources, Turns
 from .wording import capital, client, counted
@@ -52,10 +52,18 @@ async def why_consumer(
         asked.committed = _committed(sources, group_id, places[:MOST_PARTITIONS])
     answers = list(missing)
     for place in places[: MOST_PARTITIONS - len(answers)]:
-        answers.append(await PartitionLook(sources, asked, *place).answer())
+        answers.append(await _look(sources, asked, place).answer())
         await turns.took(20)
     answers.sort(key=lambda each: GETS_NOTHING.index(each.reason))
     return _joined(sources, asked, group_id, answers, len(places) + len(missing))
+
+
+def _look(sources: Sources, asked: Asked, place: tuple[str, int]) -> PartitionLook:
+    if asked.group is not None and asked.group.type == SHARE:
+        from .share_look import ShareLook  # a process without share groups needs none of it
+
+        return ShareLook(sources, asked, *place)
+    return PartitionLook(sources, asked, *place)
 
 
 def _joined(
@@ -93,6 +101,8 @@ def _without_partitions(sources: Sources, asked: Asked, group_id: str | None) ->
         return "not-authorized", next(denials_of_group(sources, group_id))
     if asked.group.reason in WITHOUT_MEMBERS:
         return asked.group.reason, asked.group.verdict
+    if asked.group.reason == "not-ready":
+        return asked.group.reason, asked.group.verdict
     if asked.group.reason == "rebalancing":
         return "group-rebalances", asked.group.verdict
     words = f"subscribe to {asked.named_topics or 'nothing that is known'}"
@@ -129,6 +139,7 @@ async def _places(
         await turns.took(1 if known is None else len(known.partitions))
     if asked.group is not None and not places:
         places.update(((each.topic, each.partition), None) for each in asked.group.partitions)
+        places.update(((each.topic, each.partition), None) for each in asked.group.shared)
     if asked.group is None:
         for sighting in _sightings(sources, asked.client_id, None):
             places.update(dict.fromkeys((*sighting.current, *sighting.former)))

@@ -11,20 +11,26 @@ from pykbroker.groups.classic.classic_group import ClassicGroup
 from pykbroker.groups.common.group import Group
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.shard import GroupShard
+from pykbroker.groups.share.share_group import ShareGroup
 from pykbroker.groups.streams.streams_group import StreamsGroup
+from pykbroker.metadata.topic_names import SHARE_STATE_TOPIC
 from pykbroker.server.coordinators.cause_history import Transition
+from pykbroker.server.coordinators.group_topics import ImageTopics
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.log_lines import printable
 
-from .answers import Awaited, GroupAnswer, Lag, Member
+from .answers import Awaited, GroupAnswer, Lag, Member, SharedPartition
 from .members import GroupMembers
 from .rights import denials_of_group
+from .shared_partitions import SharedPartitions, facts_of
 from .sources import NoCoordinator, Sources, Turns
 from .steps import step_of
 from .wording import client, counted, duration, moment
 
 MOST_MEMBERS: Final = 100
 MOST_PARTITIONS: Final = 300
+_MOST_TOLD: Final = 10
+"""Partitions of a share group of which facts tell."""
 _NOT_READY: Final = "NotReady"
 _IN_A_REBALANCE: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 
@@ -61,11 +67,16 @@ class _Look:
     async def answer(self, denials: Sequence[str]) -> GroupAnswer:
         group, broker = self._group, self._broker
         members, awaited, owners = await self._members()
-        partitions, count, lag = await self._lag(owners)
+        shared: list[SharedPartition] = []
+        partitions: list[Lag] = []
+        if isinstance(group, ShareGroup):
+            shared, count, lag = await self._shared(group)
+        else:
+            partitions, count, lag = await self._lag(owners)
         reason, verdict = self._verdict(awaited)
         index = broker.groups.partition_for(self._id)
         since_ms = None if index is None else broker.groups.loaded_timestamp_ms(index)
-        facts = [*self._facts(awaited, since_ms), *denials]
+        facts = [*self._facts(awaited, since_ms), *self._facts_of_type(shared), *denials]
         return GroupAnswer(
             verdict=verdict,
             reason=reason,
@@ -82,8 +93,10 @@ class _Look:
             rebalances=tuple(step_of(each) for each in reversed(self._rebalances)),
             history=tuple(step_of(each) for each in reversed(self._steps)),
             partitions=tuple(partitions),
+            shared=tuple(shared),
             partition_count=count,
             lag=lag,
+            missing_topics=tuple(_missing_topics(group, broker)),
         )
 
     async def _members(self) -> tuple[list[Member], list[Awaited], dict[tuple[str, int], str]]:
@@ -128,6 +141,37 @@ class _Look:
         shown = heapq.nsmallest(MOST_PARTITIONS, lags, key=lambda each: (-(each.lag or 0), each.topic, each.partition))
         return shown, len(lags), sum(known) if known else None
 
+    async def _shared(self, group: ShareGroup) -> tuple[list[SharedPartition], int, int | None]:
+        """The partitions of a share group as `_lag` has those of others."""
+        look = SharedPartitions(self._sources, group)
+        found: list[SharedPartition] = []
+        for (topic, index), state in look.places().items():
+            found.append(look.look(topic, index, state))
+            await self._turns.took(20 + found[-1].acquired // 10)
+        known = [each.lag for each in found if each.lag is not None]
+        shown = heapq.nsmallest(MOST_PARTITIONS, found, key=lambda each: (-(each.lag or 0), each.topic, each.partition))
+        return shown, len(found), sum(known) if known else None
+
+    def _facts_of_type(self, shared: Sequence[SharedPartition]) -> list[str]:
+        """Say what only share groups, and only streams groups, have."""
+        group, facts = self._group, []
+        if isinstance(group, ShareGroup):
+            for each in shared[:_MOST_TOLD]:
+                facts += facts_of(each, self._broker.clock.now_ms())
+            waiting = sum(each.state == "initializing" for each in shared)
+            if waiting:
+                facts.append(
+                    f"{counted(waiting, 'partition')} of {len(shared)} wait for the share coordinator "
+                    f"({SHARE_STATE_TOPIC}) to have a state of them: until then no member gets them."
+                )
+        elif isinstance(group, StreamsGroup):
+            if group.shutdown_requested_by is not None:
+                facts.append(f"{printable(group.shutdown_requested_by)} has asked all members to shut down.")
+            problem = None if group.is_empty else _problem(group, self._broker)
+            if problem is not None:
+                facts.append(": ".join(problem) + ".")
+        return facts
+
     def _verdict(self, awaited: Sequence[Awaited]) -> tuple[str, str]:
         """The word for programs, and the sentence."""
         group, name = self._group, printable(self._id)
@@ -138,7 +182,9 @@ class _Look:
             return "no-members", f"Group {name} has no members{self._since_it_is_empty()}."
         members = counted(_member_count(group), "member")
         if state == _NOT_READY:
-            return "rebalancing", f"Group {name}, with {members}, is not ready: {_problem(group)}."
+            problem = _problem(group, self._broker)
+            words = "the next heartbeat finds its topics there" if problem is None else problem[1]
+            return "not-ready", f"Group {name}, with {members}, is not ready: {words}."
         if state in _IN_A_REBALANCE:
             return "rebalancing", f"Group {name} rebalances{self._because()}{self._waits(awaited)}."
         epoch = "generation" if isinstance(group, ClassicGroup) else "epoch"
@@ -166,7 +212,9 @@ class _Look:
     def _waits(self, awaited: Sequence[Awaited]) -> str:
         delay_ms = self._all.initial_delay_ms
         if delay_ms is not None:
-            return f", and waits for more members for {duration(delay_ms)} more (group.initial.rebalance.delay.ms)"
+            of_type = ".streams" if isinstance(self._group, StreamsGroup) else ""
+            key = f"group{of_type}.initial.rebalance.delay.ms"
+            return f", and waits for more members for {duration(delay_ms)} more ({key})"
         if not awaited:
             return ""
         first = awaited[0]
@@ -200,15 +248,29 @@ def _state(group: Group) -> str:
 def _epoch(group: Group) -> int | None:
     if isinstance(group, ClassicGroup):
         return group.generation_id
-    return group.group_epoch if isinstance(group, ConsumerGroup | StreamsGroup) else None
+    return group.group_epoch if isinstance(group, ConsumerGroup | ShareGroup | StreamsGroup) else None
 
 
-def _problem(group: Group) -> str:
-    """Say what keeps a streams group from its tasks."""
-    configured = group.configured if isinstance(group, StreamsGroup) else None
-    if configured is None or configured.problem is None:
-        return "its topology has not been compared with its topics yet"
-    return printable(configured.problem[1].rstrip("."))
+def _problem(group: Group, broker: Broker) -> tuple[str, str] | None:
+    """Return what keeps a streams group from its tasks: Kafka's name of it, and the words; None where nothing does."""
+    if not isinstance(group, StreamsGroup) or group.topology is None:
+        return None
+    configured = group.configured
+    if configured is None:  # the group has not looked since its first member came, or its coordinator read it
+        from pykbroker.groups.streams.configured_topology import configure
+
+        configured = configure(group.topology, ImageTopics(lambda: broker.image))
+    if configured.problem is None:
+        return None
+    code, words = configured.problem
+    return code.name, printable(words.rstrip("."))
+
+
+def _missing_topics(group: Group, broker: Broker) -> list[str]:
+    """Return the topics of a streams group's topology that are not there, up to a bound."""
+    if not isinstance(group, StreamsGroup) or group.is_empty:
+        return []
+    return sorted(name for name in group.topic_names if broker.image.topic(name) is None)[:MOST_MEMBERS]
 
 
 def _member_count(group: Any) -> int:

@@ -1,8 +1,8 @@
-"""The members of groups of both protocols, in one form, and which of them a group waits for."""
+"""The members of groups of all types, in one form, and which of them a group waits for."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Final
 
 from pykbroker.groups.classic.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
@@ -12,6 +12,7 @@ from pykbroker.groups.common.deadlines import (
     RebalanceTimeout,
     RevocationTimeout,
     SessionTimeout,
+    StreamsInitialDelay,
     SyncTimeout,
 )
 from pykbroker.groups.common.group import Group
@@ -20,13 +21,21 @@ from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember, OwnedPartitions
 from pykbroker.groups.consumer.embedded_protocol import read_assignment
 from pykbroker.groups.shard import GroupShard
+from pykbroker.groups.share.share_group import ShareGroup
+from pykbroker.groups.share.share_group_member import ShareGroupMember
+from pykbroker.groups.streams.streams_group import StreamsGroup
+from pykbroker.groups.streams.streams_group_member import UNREVOKED_TASKS, StreamsGroupMember
+from pykbroker.groups.streams.tasks import OwnedTasks, in_order
+from pykbroker.groups.streams.topology import source_topics
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.server.coordinators.group_topics import ImageTopics
 from pykbroker.server.node.broker import Broker
 
 from .answers import Awaited, Member
 from .sources import NoCoordinator, Sources, Turns
+from .wording import counted
 
+_SHOWN: Final = 20
 _LONGEST_READ: Final = 100_000
 """Bytes of a subscription or an assignment that is read here."""
 
@@ -63,6 +72,18 @@ class GroupMembers:
                 described = self._consumer(group, member, session_timeout_ms)
                 yield described
                 await turns.took(5 + sum(map(len, described.assignment.values())) // 2)
+        elif isinstance(group, ShareGroup):
+            session_timeout_ms = self._broker.groups.share_session_timeout_ms(group.group_id)
+            for sharer in list(group.members.values()):
+                described = self._sharer(group, sharer, session_timeout_ms)
+                yield described
+                await turns.took(5 + sum(map(len, described.assignment.values())) // 2)
+        elif isinstance(group, StreamsGroup):
+            session_timeout_ms = self._broker.groups.streams_config(group.group_id).session_timeout_ms
+            for instance in list(group.members.values()):
+                described = self._instance(group, instance, session_timeout_ms)
+                yield described
+                await turns.took(5 + sum(map(len, described.assignment.values())) + len(described.subscription) // 10)
 
     def _classic(self, group: ClassicGroup, member: ClassicGroupMember) -> Member:
         state = "has its assignment" if group.state.value == "Stable" else group.state.value
@@ -116,6 +137,49 @@ class GroupMembers:
             last_sign_ago_ms=self._last_sign_ago_ms(member.member_id, session_timeout_ms),
         )
 
+    def _sharer(self, group: ShareGroup, member: ShareGroupMember, session_timeout_ms: int) -> Member:
+        is_behind = member.member_epoch != group.assignment_epoch
+        return Member(
+            member_id=member.member_id,
+            instance_id=None,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            state="is behind the group's epoch" if is_behind else "has its assignment",
+            epoch=member.member_epoch,
+            subscription=member.subscribed_topic_names,
+            assignment=self._named(member.assigned),
+            session_timeout_ms=session_timeout_ms,
+            last_sign_ago_ms=self._last_sign_ago_ms(member.member_id, session_timeout_ms),
+        )
+
+    def _instance(self, group: StreamsGroup, member: StreamsGroupMember, session_timeout_ms: int) -> Member:
+        """A member of a streams group: it reads the topics of its active tasks, and of those that it is to give up."""
+        subtopologies = {} if group.topology is None else group.topology.subtopologies
+        read: dict[str, set[int]] = {}
+        for tasks in (member.assigned.active, member.pending_revocation.active):
+            for subtopology_id, partitions in tasks.items():
+                known = subtopologies.get(subtopology_id)
+                for topic in () if known is None else source_topics(known):
+                    read.setdefault(topic, set()).update(partitions)
+        return Member(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            state=member.state.name if member.member_epoch == group.assignment_epoch else "is behind the group's epoch",
+            epoch=member.member_epoch,
+            subscription=tuple(sorted(() if group.topology is None else group.topology.subtopology_of_source)),
+            assignment={topic: self._existing(topic, partitions) for topic, partitions in sorted(read.items())},
+            session_timeout_ms=session_timeout_ms,
+            last_sign_ago_ms=self._last_sign_ago_ms(member.member_id, session_timeout_ms),
+            tasks=_tasks(member.assigned),
+        )
+
+    def _existing(self, topic: str, partitions: Collection[int]) -> tuple[int, ...]:
+        """The tasks of a subtopology are as many as the partitions of its largest topic: others have fewer."""
+        known = self._broker.image.topic(topic)
+        return () if known is None else tuple(sorted(index for index in partitions if index in known.partitions))
+
     def _named(self, by_id: Mapping[bytes, frozenset[int]]) -> dict[str, tuple[int, ...]]:
         named = ((self._topics.topic_name(topic_id), partitions) for topic_id, partitions in by_id.items())
         return {name: tuple(sorted(partitions)) for name, partitions in named if name is not None}
@@ -137,6 +201,8 @@ class GroupMembers:
             yield from self._awaited_in_classic(group)
         elif isinstance(group, ConsumerGroup):
             yield from self._awaited_in_consumer(group, since_timestamp_ms)
+        elif isinstance(group, StreamsGroup):
+            yield from self._awaited_in_streams(group, since_timestamp_ms)
 
     @property
     def initial_delay_ms(self) -> int | None:
@@ -144,6 +210,8 @@ class GroupMembers:
         group = self._group
         if isinstance(group, ClassicGroup) and group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
             return self._due_in_ms(self._shard.due_ms(InitialDelay(group.group_id, 0, 0)))
+        if isinstance(group, StreamsGroup):
+            return self._due_in_ms(self._shard.due_ms(StreamsInitialDelay(group.group_id)))
         return None
 
     def _awaited_in_classic(self, group: ClassicGroup) -> Iterator[Awaited]:
@@ -187,12 +255,41 @@ class GroupMembers:
                 continue  # it waits for others
             yield _awaited(member, what, since_ms, due_in_ms)
 
+    def _awaited_in_streams(self, group: StreamsGroup, since_ms: int | None) -> Iterator[Awaited]:
+        for member in group.members.values():
+            if member.is_reconciled_to(group.assignment_epoch):
+                continue
+            due_in_ms = None
+            if member.state is UNREVOKED_TASKS:
+                timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
+                due_in_ms = self._due_in_ms(self._shard.due_ms(timeout))
+                tasks = [task for each in _tasks(member.pending_revocation).values() for task in each]
+                what = f"a heartbeat that it has given up {counted(len(tasks), 'task')} ({', '.join(tasks[:_SHOWN])})"
+            elif member.member_epoch != group.assignment_epoch:
+                what = "its next heartbeat"
+            else:
+                continue  # it waits for others
+            yield _awaited(member, what, since_ms, due_in_ms)
+
     def _due_in_ms(self, due_ms: int | None) -> int | None:
         return None if due_ms is None else max(due_ms - self._now_ms, 0)
 
 
+def _tasks(owned: OwnedTasks) -> dict[str, tuple[str, ...]]:
+    """Return tasks by their kind, as Kafka Streams names them; no kind of which there is none."""
+    kinds = {"active": owned.active, "standby": owned.standby, "warmup": owned.warmup}
+    return {
+        kind: tuple(f"{name}_{index}" for name, partitions in in_order(tasks) for index in partitions)
+        for kind, tasks in kinds.items()
+        if tasks
+    }
+
+
 def _awaited(
-    member: ClassicGroupMember | ConsumerGroupMember, what: str, since_ms: int | None, due_in_ms: int | None
+    member: ClassicGroupMember | ConsumerGroupMember | StreamsGroupMember,
+    what: str,
+    since_ms: int | None,
+    due_in_ms: int | None,
 ) -> Awaited:
     return Awaited(
         member_id=member.member_id,

@@ -22,7 +22,7 @@ from pykbroker.server.node.denials import Denial
 from pykbroker.server.replicas.fetch_sightings import FetchedPartition, FetchingClient
 from pykbroker.server.runtime.log_lines import printable
 
-from .answers import GroupAnswer, Member, PartitionAnswer
+from .answers import GroupAnswer, Member, PartitionAnswer, SharedPartition
 from .lso import why_lso
 from .rights import decided_by, denials_of_group, denials_of_topic, group_is_denied
 from .sources import Sources, Turns
@@ -33,6 +33,7 @@ QUIET_MS: Final = 1_000
 """A client without a Fetch for so long does not fetch: one that reads sends the next one behind an answer."""
 
 
+SHARE: Final = "share"
 WITHOUT_MEMBERS: Final = frozenset({"no-such-group", "no-coordinator", "coordinated-elsewhere", "no-members"})
 """The reasons of a group by which no member of it is known."""
 _MOST_NAMED: Final = 20
@@ -61,6 +62,8 @@ class Asked:
     committed: Mapping[tuple[str, int], CommittedOffset] = field(default_factory=dict)
     has_members: bool = False
     owners: dict[tuple[str, int], Member] = field(default_factory=dict)
+    sharers: dict[tuple[str, int], list[Member]] = field(default_factory=dict)
+    """The members of a share group that have a partition."""
     subscribers: Counter[str] = field(default_factory=Counter)
     """How many members subscribe to a topic."""
     clients: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -69,6 +72,7 @@ class Asked:
 
     async def take_members(self, members: Iterable[Member], turns: Turns) -> None:
         """Take what partitions ask of the group's members."""
+        is_shared = self.group is not None and self.group.type == SHARE
         for member in members:
             self.has_members = True
             self.subscribers.update(member.subscription)
@@ -76,6 +80,8 @@ class Asked:
             self.client_ids.add(member.client_id)
             for topic, indexes in member.assignment.items():
                 self.owners.update(dict.fromkeys(((topic, index) for index in indexes), member))
+                for index in indexes if is_shared else ():
+                    self.sharers.setdefault((topic, index), []).append(member)
                 await turns.took(len(indexes) // 10)
             await turns.took(1 + len(member.subscription) // 10)
 
@@ -102,7 +108,11 @@ class PartitionLook:
         self._facts: list[str] = []
 
     async def answer(self) -> PartitionAnswer:
+        """Return the first reason that holds, with what is known beside it."""
         reason, verdict = await self._reason()
+        return self._answer(reason, verdict)
+
+    def _answer(self, reason: str, verdict: str, shared: SharedPartition | None = None) -> PartitionAnswer:
         log, sighting, owner = self._log, self._sighting, self._owner
         return PartitionAnswer(
             topic=self._topic,
@@ -121,6 +131,7 @@ class PartitionLook:
             log_end_offset=None if log is None else log.log.log_end_offset,
             is_fetching=sighting is not None and self._is_fetching(sighting),
             last_fetch_ago_ms=None if sighting is None else sighting.ago_ms,
+            shared=shared,
         )
 
     def _alike(self) -> list[Sighting]:
@@ -235,6 +246,9 @@ class PartitionLook:
             return None
         if group.reason in WITHOUT_MEMBERS:
             self._tell_committed(None)
+            return group.reason, group.verdict
+        if group.reason == "not-ready":
+            self._facts += group.facts
             return group.reason, group.verdict
         if group.reason == "rebalancing" and (self._owner is None or group.type == "classic"):
             self._facts += group.facts

@@ -57,6 +57,27 @@ def _of_group(answer: Json) -> Iterator[tuple[str, list[list[str]]]]:
         )
         rows[-1].append(_text(each["member_id"]))
     yield f"Partitions ({answer['partition_count']})", rows
+    yield from _of_tasks(members[:_SHOWN])
+    yield from _of_shared(answer)
+
+
+def _of_shared(answer: Json) -> Iterator[tuple[str, list[list[str]]]]:
+    title = f"Partitions ({answer['partition_count']})"
+    rows = [["TOPIC", "PARTITION", "STATE", "START", "HIGH", "LAG", "IN FLIGHT UNTIL", "ACQUIRED", "BY"]]
+    for each in answer.get("shared", ())[:_SHOWN]:
+        row = [each["topic"], *map(_text, (each["partition"], each["state"], each["start_offset"]))]
+        row += map(_text, (each["high_watermark"], each["lag"], each["end_offset"], each["acquired"] or None))
+        holders = [f"{holder['member_id']} ({holder['client_id']})" for holder in each["holders"]]
+        rows.append([*row, ", ".join(holders[:_SHOWN]) or _NONE])
+    yield title, rows
+
+
+def _of_tasks(members: Sequence[Json]) -> Iterator[tuple[str, list[list[str]]]]:
+    rows = [["MEMBER", "ACTIVE", "STANDBY", "WARMUP"]]
+    for each in members:
+        if tasks := each.get("tasks"):
+            rows.append([each["member_id"], *(_cut(tasks.get(kind, ())) for kind in ("active", "standby", "warmup"))])
+    yield "Tasks", rows
 
 
 def _of_consumer(answer: Json) -> Iterator[tuple[str, list[list[str]]]]:
@@ -110,9 +131,13 @@ def _origin(step: Json) -> list[str]:
 
 
 def _assignment(assignment: Json) -> str:
-    places = [f"{topic}-{index}" for topic, indexes in assignment.items() for index in indexes]
-    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-    return ", ".join(places[:_SHOWN]) + more or _NONE
+    return _cut([f"{topic}-{index}" for topic, indexes in assignment.items() for index in indexes])
+
+
+def _cut(names: Sequence[str]) -> str:
+    """Return as many as a line has room for."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more or _NONE
 
 
 def _moment(timestamp_ms: int) -> str:

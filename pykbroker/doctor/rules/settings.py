@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pykbroker.config.unserved_keys import given_without_effect
+from pykbroker.metadata.topic_names import SHARE_STATE_TOPIC
 
 from ..facts import BrokerSettings, Facts, Topic
 from ..findings import Finding, counted, error, some, warning
@@ -14,6 +15,7 @@ _ENOUGH_BROKERS: Final = 3
 _INTERNAL: Final = {
     "__consumer_offsets": ("offsets.topic.replication.factor", "groups cannot form"),
     "__transaction_state": ("transaction.state.log.replication.factor", "transactions cannot begin"),
+    SHARE_STATE_TOPIC: ("share.coordinator.state.topic.replication.factor", "share groups get no records"),
 }
 
 
@@ -80,6 +82,8 @@ def _internal_topics(facts: Facts) -> Iterator[Finding]:
     make = warning if facts.fenced is None else error
     for topic, (key, consequence) in _INTERNAL.items():
         wanted = [_number(each, key) for each in facts.settings if each.is_apache_kafka]
+        if topic == SHARE_STATE_TOPIC and not facts.share_groups:
+            continue  # nobody needs it, in a cluster that may know none
         if topic in facts.absent_topics and wanted and max(wanted) > facts.registered:
             yield make(
                 "internal-topic-replicas",

@@ -29,13 +29,14 @@ from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
 from pykbroker.replication.partition import Partition
-from pykbroker.state_machine import CoordinatorContext, Result
+from pykbroker.state_machine import CauseKind, CoordinatorContext, Result
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from . import assignment_threads
 from .assignment_threads import AssignmentThreads, ShardAssignments
+from .cause_history import Asked
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import encode_batches, record_room_bytes
 from .group_topics import ImageTopics
@@ -92,6 +93,8 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         self._topics = ImageTopics(image)
         self.metadata_hash = MetadataHash(self._topics)
         self._descriptions: TopologyDescriptions | None = None
+        self.rebalances = dict.fromkeys(("consumer", "share", "streams"), 0)
+        """By type of group, how many epochs have begun since this node started."""
 
     async def submit(self, key: str, request: GroupRequest, context: CoordinatorContext) -> Any:
         try:
@@ -155,6 +158,16 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             nursery.start_soon(self.share_states.run)
 
     # Share groups
+
+    def _keep_causes(
+        self, led: LedShard[GroupShard], result: Result[CoordinatorRecord], asked: Asked | None, timestamp_ms: int
+    ) -> None:
+        for cause in result.causes:
+            if cause.kind is CauseKind.REBALANCE:
+                group = led.shard.groups.get(cause.key)
+                if group is not None and group.type.value in self.rebalances:
+                    self.rebalances[group.type.value] += 1
+        super()._keep_causes(led, result, asked, timestamp_ms)
 
     def carry_out(self, led: LedShard[GroupShard], effect: object) -> None:
         """Have the state of share partitions created: groups have no other effects."""
@@ -234,6 +247,10 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
     def session_timeout_ms(self, group_id: str) -> int:
         """Return for how long a member of a consumer group may be silent."""
         return self._consumer_config(group_id).session_timeout_ms
+
+    def share_session_timeout_ms(self, group_id: str) -> int:
+        """Return for how long a member of a share group may be silent."""
+        return self._share_config(group_id).session_timeout_ms
 
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         values = self._values(group_id)

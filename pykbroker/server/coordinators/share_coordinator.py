@@ -25,11 +25,12 @@ from pykbroker.sharing.persister import SharePartitionKey
 from pykbroker.state_machine import CoordinatorContext, Result
 
 from ..runtime.clock import Clock
+from ..runtime.histogram import Histogram
 from ..runtime.threads import Threads
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
 from .led_shard import CoordinatorState, LedShard, MakeStep
-from .share_state_questions import AnswerT, AskedT, Question
+from .share_state_questions import WRITE, AnswerT, AskedT, Question
 
 if TYPE_CHECKING:
     from pykbroker.sharing.coordinator.records import ShareRecord
@@ -46,6 +47,18 @@ _GROUPED_AT_ONCE = 500
 
 _CONTEXT = CoordinatorContext(api_version=0)
 """The rules are the same in all versions."""
+
+
+class Writes:
+    """The states that were written here, for metrics. partitions: share partitions. times: until they were committed,
+    of one request each.
+    """
+
+    __slots__ = ("partitions", "times")
+
+    def __init__(self) -> None:
+        self.partitions = 0
+        self.times = Histogram()
 
 
 class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", CoordinatorContext]):
@@ -75,6 +88,9 @@ class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", Coor
             commit_timeout_ms=config.int("share.coordinator.write.timeout.ms"),
             append_linger_ms=config.int("share.coordinator.append.linger.ms"),
         )
+        self.writes = Writes()
+        self._pruned: dict[int, int] = {}
+        """By partition, below which offset records were deleted last."""
         self._config = config
         self._checkpoint_log_starts = checkpoint_log_starts
 
@@ -184,9 +200,14 @@ class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", Coor
         if index is None:
             return ErrorCode.NOT_COORDINATOR, []
         try:
-            return ErrorCode.NONE, await self.submit_to_partition(index, question.request(tuple(asked)), _CONTEXT)
+            began_ms = self._clock.monotonic_ms()
+            answers = await self.submit_to_partition(index, question.request(tuple(asked)), _CONTEXT)
         except ApiError as error:
             return error.code, []
+        if question.verb == WRITE.verb:
+            self.writes.partitions += sum(each.error_code is ErrorCode.NONE for each in answers)
+            self.writes.times.record((self._clock.monotonic_ms() - began_ms) * 1_000_000)
+        return ErrorCode.NONE, answers
 
     # Deleted topics
 
@@ -220,6 +241,10 @@ class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", Coor
         if pruned:
             await self._checkpoint_log_starts(pruned)
 
+    def pruned_offset(self, index: int) -> int | None:
+        """Return below which offset a partition's records were deleted last; None where that was not here."""
+        return self._pruned.get(index)
+
     async def _prune(self, led: LedShard[ShareShard]) -> bool:
         """Tell whether something was deleted."""
         end_offset = led.shard.redundant_end_offset()
@@ -238,6 +263,7 @@ class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", Coor
         if deleted.error_code is not ErrorCode.NONE:
             _log.warning("%s: records below %d stay: %s", led.name, end_offset, deleted.error_code.name)
             return False
+        self._pruned[led.partition.index] = end_offset
         _log.debug("%s: records below %d are deleted", led.name, end_offset)
         return True
 

@@ -107,6 +107,8 @@ class DelayedShareFetch:
             await self._wait(led)
         for key, error in refused.items():
             self._answers[key] = SharedRecords(error)
+        gave = sum(bool(each.acquired) for each in self._answers.values())
+        self._shares.fetched(params.group_id, len(keys), gave)
         return self._answers
 
     def _client_may_go_on(self) -> None:

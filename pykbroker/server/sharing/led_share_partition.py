@@ -10,9 +10,9 @@ and `SharePartitionManager.SharePartitionListener`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
 
@@ -31,7 +31,9 @@ from ..runtime.turns import Turn
 if TYPE_CHECKING:
     from pykbroker.replication.partition import Partition
     from pykbroker.sharing.partition.share_partition import SharePartition
-    from pykbroker.sharing.partition.values import Change, DeadLetters
+    from pykbroker.sharing.partition.values import Acknowledgement, Change, DeadLetters
+
+    from .share_traffic import ShareTraffic
 
 logger = logging.getLogger(__name__)
 
@@ -82,10 +84,19 @@ class ShareWatcher(Protocol):
         ...
 
 
+class _Queued(NamedTuple):
+    """A change to be written. answer: who waits for it. acknowledgements: counted once they are persisted."""
+
+    change: Change
+    answer: DeferredAnswer[None] | None
+    acknowledgements: Sequence[Acknowledgement]
+
+
 class LedSharePartition:
     """One share partition. leader_epoch: the one in which it is led; a new one of the same leader changes nothing.
 
     share: its rules and state, once it is active. error: why it has ended. watchers: in order of their arrival.
+    lock_timeouts: records that were taken back since their time was over.
     """
 
     __slots__ = (
@@ -97,10 +108,12 @@ class LedSharePartition:
         "_queue",
         "_schedule",
         "_spawn",
+        "_traffic",
         "error",
         "is_writing",
         "key",
         "leader_epoch",
+        "lock_timeouts",
         "partition",
         "share",
         "state",
@@ -114,6 +127,7 @@ class LedSharePartition:
         partition: Partition,
         persister: Persister,
         *,
+        traffic: ShareTraffic,
         monotonic_ms: Callable[[], int],
         spawn: Callable[[LedSharePartition], None],
         on_end: Callable[[LedSharePartition], None],
@@ -133,13 +147,15 @@ class LedSharePartition:
         self.watchers: dict[ShareWatcher, None] = {}
         self.timer_ms: int | None = None
         """When `expire` is going to be called; None where that is not planned."""
+        self.lock_timeouts = 0
         self._persister = persister
+        self._traffic = traffic
         self._monotonic_ms = monotonic_ms
         self._spawn = spawn
         self._on_end = on_end
         self._on_letters = on_letters
         self._schedule = schedule
-        self._queue: list[tuple[Change, DeferredAnswer[None] | None]] = []
+        self._queue: list[_Queued] = []
         self.is_writing = False
         self._drained: trio.Event | None = None
         partition.watchers[self] = None
@@ -185,9 +201,17 @@ class LedSharePartition:
 
     # Persisting
 
-    def persist(self, change: Change, answer: DeferredAnswer[None] | None = None) -> None:
-        """Have the change written; `answer` is given then, or fails with an `ApiError`."""
-        self._queue.append((change, answer))
+    def persist(
+        self,
+        change: Change,
+        answer: DeferredAnswer[None] | None = None,
+        acknowledgements: Sequence[Acknowledgement] = (),
+    ) -> None:
+        """Have the change written; `answer` is given then, or fails with an `ApiError`.
+
+        acknowledgements: those that the change is made of.
+        """
+        self._queue.append(_Queued(change, answer, acknowledgements))
         if not self.is_writing:
             self.is_writing = True
             self._spawn(self)
@@ -221,7 +245,7 @@ class LedSharePartition:
             self.leader_epoch,
             share.start_offset,
             share.delivery_complete_count,
-            tuple(batch for change, _ in taken for batch in change.batches),
+            tuple(batch for change, _, _ in taken for batch in change.batches),
         )
         (outcome,) = await self._persister.write((writing,))
         error = None
@@ -229,7 +253,9 @@ class LedSharePartition:
             error = client_error(outcome.error_code, outcome.error_message)
             logger.info("the state of %r was not persisted: %s", self, error)
         now_ms, has_more = self._monotonic_ms(), False
-        for change, answer in taken:
+        for change, answer, acknowledgements in taken:
+            if error is None:
+                self._traffic.count_acknowledged(acknowledgements)
             steps = share.complete_steps(change, is_persisted=error is None, now_ms=now_ms)
             has_more = await turn.through(steps) or has_more
             if answer is not None and error is None:
@@ -240,7 +266,7 @@ class LedSharePartition:
             self.end(error)
             return
         if error is None:
-            letters = [each for change, _ in taken for each in change.letters]
+            letters = [each for change, _, _ in taken for each in change.letters]
             if letters:
                 self._on_letters(self, letters)
         else:
@@ -248,9 +274,9 @@ class LedSharePartition:
         if has_more:
             self.notify()
 
-    def _take(self) -> list[tuple[Change, DeferredAnswer[None] | None]]:
+    def _take(self) -> list[_Queued]:
         count = size = 0
-        for change, _ in self._queue:
+        for change, _, _ in self._queue:
             size += len(change.batches)
             if count and size > _MOST_BATCHES:
                 break

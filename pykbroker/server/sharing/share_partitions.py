@@ -33,6 +33,7 @@ from ..runtime.deferred_answer import DeferredAnswer
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from ..runtime.turns import Turn
+from .share_traffic import ShareTraffic
 
 if TYPE_CHECKING:
     from pykbroker.config.group_keys import GroupValues
@@ -82,6 +83,7 @@ class SharePartitions:
         self.replicas = replicas
         self.clock = clock
         self.threads = threads
+        self.traffic = ShareTraffic()
         self._config = config
         self._persister = persister
         self._inter_broker = inter_broker
@@ -148,6 +150,28 @@ class SharePartitions:
     def __len__(self) -> int:
         return len(self._led)
 
+    def all(self) -> list[LedSharePartition]:
+        """Return the share partitions that are here now."""
+        return list(self._led.values())
+
+    def of_group(self, group_id: str) -> list[LedSharePartition]:
+        """Return those of one group."""
+        return list(self._of_group.get(group_id, {}).values())
+
+    def session_of(self, group_id: str, member_id: str) -> ShareSession | None:
+        """Return the share session of a member; None where it has none here."""
+        if self._sessions is None:
+            return None
+        from pykbroker.sharing.sessions import SessionKey
+
+        return self._sessions.get(SessionKey(group_id, member_id))
+
+    @property
+    def session_counts(self) -> tuple[int, int]:
+        """The number of share sessions, and of the partitions that they have together."""
+        sessions = self._sessions
+        return (0, 0) if sessions is None else (len(sessions), sessions.partitions)
+
     # Loading
 
     async def load(self, keys: Iterable[SharePartitionKey], turn: Turn) -> list[LedSharePartition | ApiError]:
@@ -189,6 +213,7 @@ class SharePartitions:
             key,
             partition,
             self._persister,
+            traffic=self.traffic,
             monotonic_ms=self.clock.monotonic_ms,
             spawn=self._spawn_writer,
             on_end=self._forget,
@@ -204,10 +229,12 @@ class SharePartitions:
             before = self._draining.get(led.key)
             if before is not None:
                 await before.drained()
+        began_ms = self.clock.monotonic_ms()
         states = await self._persister.read([Reading(led.key, led.leader_epoch) for led in new])
         turn = Turn()
         for led, state in zip(new, states, strict=True):
             await self._begin_with(led, state, turn)
+            self.traffic.load_times.record((self.clock.monotonic_ms() - began_ms) * 1_000_000)
             await trio.lowlevel.checkpoint()
 
     async def _begin_with(self, led: LedSharePartition, state: PartitionState, turn: Turn) -> None:
@@ -269,6 +296,7 @@ class SharePartitions:
             of_group.pop(key, None)
             if not of_group:
                 del self._of_group[key.group_id]
+                self.traffic.forget_group(key.group_id)
 
     # What members say
 
@@ -318,10 +346,11 @@ class SharePartitions:
         finally:
             steps.close()
         if not change:
+            self.traffic.count_acknowledged(batches)
             self.schedule(led)
             return None
         answer: DeferredAnswer[None] = DeferredAnswer()
-        led.persist(change, answer)
+        led.persist(change, answer, batches)
         self.schedule(led)
         return answer
 
@@ -390,6 +419,11 @@ class SharePartitions:
             share.give_back(member_id, acquired)
             led.notify()
 
+    def fetched(self, group_id: str, asked: int, gave: int) -> None:
+        """Count a ShareFetch. asked: the number of its partitions. gave: of those that gave records."""
+        if group_id in self._of_group:  # else nothing would ever forget it
+            self.traffic.count_fetch(group_id, asked, gave)
+
     # By time
 
     def schedule(self, led: LedSharePartition) -> None:
@@ -431,6 +465,7 @@ class SharePartitions:
         if led.active is not share:
             return
         if change:
+            led.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in change.batches)
             led.persist(change)
             led.notify()
         self.schedule(led)

@@ -102,6 +102,9 @@ class SharePartition:
         self.end_offset = start_offset
         self.state_epoch = state_epoch
         self.delivery_complete_count = 0
+        self.batches_begun = 0
+        self.offsets_begun = 0
+        """How many batches were added since it was loaded, and how many offsets they had together."""
         self._batches: list[InFlightBatch] = []
         self._firsts: list[int] = []
         """The first offset of each batch."""
@@ -823,6 +826,8 @@ class SharePartition:
             first = high + 1
 
     def _add(self, batch: InFlightBatch) -> None:
+        self.batches_begun += 1
+        self.offsets_begun += _size(batch)
         number = bisect_left(self._firsts, batch.first)
         self._firsts.insert(number, batch.first)
         self._batches.insert(number, batch)

@@ -12,6 +12,7 @@ from pykbroker.protocol.api_keys import ApiKey, api_name, response_type
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchRequest
+from pykbroker.protocol.messages.share_groups import ShareFetchRequest
 from pykbroker.protocol.schema import Message, Struct
 from tests.control.faults.record_error_answers import ask_kafka, recorded
 from tests.control.faults.samples import FULL, Case, cases
@@ -20,6 +21,7 @@ NO_ANSWER = "-"
 THROWN = "!"
 BY_HASH = {(ApiKey.PRODUCE, 13), (ApiKey.WRITE_TXN_MARKERS, 1), (ApiKey.WRITE_TXN_MARKERS, 2)}
 """Kafka collects these in a hash map, and their order is its."""
+SHARES = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 
 
 def in_normal_form(case: Case, body: bytes) -> bytes:
@@ -43,8 +45,9 @@ def _normalize(part: Struct, *, sort: bool) -> None:
 
 
 def is_of_a_partition(case: Case) -> bool:
-    """Kafka says these of the whole Fetch, which no broker does."""
-    return case.api_key == ApiKey.FETCH and case.version >= 7 and case.sample == FULL and case.error in OF_PARTITIONS
+    """Kafka says these of the whole Fetch, ShareFetch or ShareAcknowledge, which no broker does."""
+    is_as_a_whole = (case.api_key == ApiKey.FETCH and case.version >= 7) or case.api_key in SHARES
+    return is_as_a_whole and case.sample == FULL and case.error in OF_PARTITIONS
 
 
 @pytest.mark.parametrize("api_key", sorted({case.api_key for case in cases()}), ids=api_name)
@@ -87,6 +90,37 @@ def test_an_error_of_partitions_stands_in_every_partition_of_a_fetch() -> None:
         assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 4
         assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, 0)
         encode(answer, version)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_RECORD_STATE])
+def test_an_error_of_partitions_stands_in_every_partition_of_a_share_fetch(error: ErrorCode) -> None:
+    """One of records alone is said of those that are acknowledged."""
+    of_partition = ErrorCode.NONE if error is ErrorCode.INVALID_RECORD_STATE else error
+    for version in (1, 2):
+        request: Any = Case(ApiKey.SHARE_FETCH, version, FULL, error).request()
+        request.topics[0].partitions[0].acknowledgement_batches = []
+        answer: Any = error_answer(request, version, error, "injected")
+        partitions = [partition for topic in answer.responses for partition in topic.partitions]
+        assert [each.error_code for each in partitions] == [of_partition] * 4
+        assert [each.acknowledge_error_code for each in partitions] == [ErrorCode.NONE, *[error] * 3]
+        assert {each.current_leader.leader_id for each in partitions} == {-1}
+        assert answer.error_code == ErrorCode.NONE
+        encode(answer, version)
+
+
+def test_an_error_of_partitions_stands_in_every_partition_of_a_share_acknowledge() -> None:
+    for version in (1, 2):
+        case = Case(ApiKey.SHARE_ACKNOWLEDGE, version, FULL, ErrorCode.INVALID_RECORD_STATE)
+        answer: Any = error_answer(case.request(), version, case.error, "injected")
+        codes = [partition.error_code for topic in answer.responses for partition in topic.partitions]
+        assert codes == [ErrorCode.INVALID_RECORD_STATE] * 4
+        assert answer.error_code == ErrorCode.NONE
+        encode(answer, version)
+
+
+def test_an_error_of_a_share_session_that_names_nothing_new_is_of_the_whole_share_fetch() -> None:
+    answer: Any = error_answer(ShareFetchRequest(), 2, ErrorCode.NOT_LEADER_OR_FOLLOWER, "injected")
+    assert (answer.error_code, answer.responses) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
 
 
 def test_an_error_of_partitions_is_of_the_whole_fetch_that_names_none() -> None:

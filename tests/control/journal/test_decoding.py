@@ -39,6 +39,12 @@ from pykbroker.protocol.messages.share_groups import (
     ShareFetchResponse,
     ShareFetchResponsePartitionData,
 )
+from pykbroker.protocol.messages.transactions import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
 from pykbroker.protocol.records.batch import assemble_batch, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.record import Record
@@ -183,6 +189,25 @@ def test_of_a_long_answer_to_a_share_fetch_is_told_what_is_kept() -> None:
     assert [each["partition_index"] for each in topic["partitions"]] == [0, 1]
     assert topic["partitions"][0]["records"][0]["records"][0]["value"] == "a"
     assert RecordedRequest.of(exchange, {TOPIC_ID: "orders"}).errors == {"INVALID_RECORD_STATE"}
+
+
+def test_errors_of_partitions_are_named_whatever_their_field_is_called() -> None:
+    results = [
+        AddPartitionsToTxnPartitionResult(partition_index=0, partition_error_code=47),
+        AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=0),
+    ]
+    topics = [AddPartitionsToTxnTopicResult(name="orders", results_by_partition=results)]
+    added = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
+    exchange = record(new_journal(), AddPartitionsToTxnRequest(), added, 3)
+    assert RecordedRequest.of(exchange, NO_NAMES).errors == {"INVALID_PRODUCER_EPOCH"}
+
+    partitions = [ShareFetchResponsePartitionData(partition_index=0, error_code=6, records=b"")]
+    fetched = ShareFetchResponse(responses=[ShareFetchableTopicResponse(topic_id=TOPIC_ID, partitions=partitions)])
+    exchange = record(new_journal(), ShareFetchRequest(member_id="m"), fetched, 2)
+    values = response_values(exchange, {TOPIC_ID: "orders"})
+    assert values is not None
+    assert values["responses"][0]["partitions"][0]["error"] == "NOT_LEADER_OR_FOLLOWER"
+    assert RecordedRequest.of(exchange, {TOPIC_ID: "orders"}).errors == {"NOT_LEADER_OR_FOLLOWER"}
 
 
 def test_another_long_message_is_not_shown() -> None:

@@ -6,6 +6,7 @@ import { destroyDialog, field, formDialog } from "../forms.js";
 import { Plot } from "../plot.js";
 import { redraw } from "../redraw.js";
 import { pager, table } from "../table.js";
+import { groupAddress } from "./groups.js";
 
 const PERIOD_MS = 5_000;
 const MOST_SHOWN = 200;
@@ -14,16 +15,28 @@ export async function show(view) {
   const id = view.query.get("id") ?? "";
   const state = { id, page: Number(view.query.get("page") ?? 1) || 1, members_page: 1, sort: view.query.get("sort") ?? "name" };
   const group = await view.get("/group", state);
+  if (["share", "streams"].includes(group.type)) {
+    view.router.go(groupAddress(id, group.type), { replace: true });
+    return;
+  }
   const places = {
     facts: element("dl", { class: "facts" }),
     members: element("section", { class: "panel" }),
     offsets: element("section", { class: "panel" }),
     actions: element("div"),
-    lag: new Plot({ label: "Lag of all partitions", format: (value) => number(Math.round(value)) }),
+    lag: lagPlot(),
   };
   view.show(`Group ${id}`, places.facts, places.actions, places.lag.node, places.members, places.offsets);
   fill(view, state, places, group);
   view.pause(PERIOD_MS).then(() => view.every(PERIOD_MS, async () => fill(view, state, places, await view.get("/group", state))));
+}
+
+export function lagPlot() {
+  return new Plot({ label: "Lag of all partitions", format: (value) => number(Math.round(value)) });
+}
+
+export function facts(pairs) {
+  return pairs.map(([title, text]) => element("div", {}, element("dt", {}, title), element("dd", {}, text)));
 }
 
 function fill(view, state, places, group) {
@@ -31,14 +44,14 @@ function fill(view, state, places, group) {
   places.lag.add(Date.now(), group.lag === null ? null : Number(group.lag));
   redraw(
     places.facts,
-    ...[
+    ...facts([
       ["State", group.state],
       ["Type", group.type],
       ["Members", number(group.members.total)],
       ["Total lag", number(group.lag)],
       ["Coordinator", `broker ${group.coordinator}`],
       ["Assignor", group.assignor || NOTHING],
-    ].map(([title, text]) => element("div", {}, element("dt", {}, title), element("dd", {}, text))),
+    ]),
   );
   const load = async () => {
     view.remember({ page: state.page === 1 ? null : state.page, sort: state.sort === "name" ? null : state.sort });
@@ -57,23 +70,34 @@ function fill(view, state, places, group) {
   redraw(
     places.offsets,
     offsetTable(group, state, load),
-    group.not_shown ? element("p", { class: "hint" }, `${plural(group.not_shown, "partition")} more: there are too many to reckon the lag of all.`) : "",
+    notShown(group),
     pages(group.offsets, "partition", state, "page", load),
   );
 }
 
-function pages(page, noun, state, name, load) {
-  return pager(page, page.total === 1 ? noun : `${noun}s`, (wanted) => {
+// The assignment may be of an epoch before.
+export function epoch(group) {
+  return group.epoch === group.assignment_epoch ? number(group.epoch) : `${number(group.epoch)}, assigned ${number(group.assignment_epoch)}`;
+}
+
+export function notShown(group) {
+  return group.not_shown ? element("p", { class: "hint" }, `${plural(group.not_shown, "partition")} more: there are too many to reckon the lag of all.`) : "";
+}
+
+export function pages(page, noun, state, name, load, many = `${noun}s`) {
+  return pager(page, page.total === 1 ? noun : many, (wanted) => {
     state[name] = wanted;
     load();
   });
 }
 
+// As many names as the server has sent, and how many there are beside. count: of all.
+export function named(names, count, empty = "nothing") {
+  const more = count - names.length;
+  return count ? `${names.join(", ")}${more ? ` and ${number(more)} more` : ""}` : empty;
+}
+
 function memberTable(group) {
-  const assigned = (row) => {
-    const more = row.count - row.assigned.length;
-    return row.count ? `${row.assigned.join(", ")}${more ? ` and ${number(more)} more` : ""}` : "nothing";
-  };
   return table({
     caption: "Members",
     rows: group.members.rows,
@@ -82,13 +106,13 @@ function memberTable(group) {
       { title: "Client", head: true, long: true, cell: (row) => row.client_id || NOTHING },
       { title: "Host", cell: (row) => row.host },
       { title: "Instance", long: true, cell: (row) => row.instance_id ?? NOTHING },
-      { title: "Reads", long: true, cell: assigned },
+      { title: "Reads", long: true, cell: (row) => named(row.assigned, row.count) },
       { title: "Member id", long: true, cell: (row) => element("span", { class: "mono" }, row.member_id) },
     ],
   });
 }
 
-function offsetTable(group, state, load) {
+export function offsetTable(group, state, load) {
   return table({
     caption: "Offsets",
     rows: group.offsets.rows,
@@ -112,7 +136,7 @@ function offsetTable(group, state, load) {
 
 // ---- what may be done
 
-function actions(view, group, id) {
+export function actions(view, group, id) {
   if (!view.mayChange) return null;
   if (group.members.total) {
     return element("p", { class: "hint" }, "Offsets can be reset, and the group deleted, when its members have left.");
@@ -181,10 +205,10 @@ function planDialog(view, id, rows) {
   });
 }
 
-function deleteDialog(view, id) {
+export function deleteDialog(view, id, what = "its committed offsets") {
   destroyDialog({
     title: "Delete",
-    description: `Group ${id} and its committed offsets are deleted.`,
+    description: `Group ${id} and ${what} are deleted.`,
     name: id,
     action: "Delete the group",
     submit: async (confirm) => {

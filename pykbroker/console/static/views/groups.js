@@ -22,8 +22,10 @@ export async function show(view) {
   fill(state, list, found, changed);
 }
 
-export function groupAddress(id) {
-  return `/groups/group?${new URLSearchParams({ id })}`;
+// Share groups and streams groups have pages of their own.
+export function groupAddress(id, type = "") {
+  const page = { share: "share", streams: "streams" }[type.toLowerCase()] ?? "group";
+  return `/groups/${page}?${new URLSearchParams({ id })}`;
 }
 
 function bar(state, found, changed) {
@@ -72,7 +74,7 @@ function fill(state, list, found, changed) {
       },
       empty: state.filter || state.state || state.type ? "No group is like this." : "There are no groups that you may see.",
       columns: [
-        { title: "Name", head: true, long: true, sort: "name", cell: (row) => element("a", { href: groupAddress(row.group_id) }, row.group_id || "(empty name)") },
+        { title: "Name", head: true, long: true, sort: "name", cell: (row) => element("a", { href: groupAddress(row.group_id, row.type) }, row.group_id || "(empty name)") },
         { title: "State", cell: (row) => row.state || NOTHING },
         { title: "Type", cell: (row) => row.type || NOTHING },
         { title: "Coordinator", number: true, cell: (row) => String(row.coordinator) },
