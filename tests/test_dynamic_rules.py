@@ -30,5 +30,5 @@ def test_each_thread_of_the_cleaner_has_more_than_a_mebibyte(
     if is_allowed:
         check_cleaner_memory(*numbers)
     else:
-        with pytest.raises(ConfigurationError, match="requirement failed: .* at least 1MB per cleaner thread"):
+        with pytest.raises(ConfigurationError, match=r"requirement failed: .* at least 1MB per cleaner thread"):
             check_cleaner_memory(*numbers)
