@@ -66,7 +66,7 @@ class MetadataPublisher:
 
     @property
     def replayed_offset(self) -> int:
-        """What is in the metadata log below this offset is in the image; its listeners may not know all of it yet."""
+        """The offset below which the image has what is in the metadata log; its listeners may not know all of it yet."""
         return self._replayed_offset
 
     def subscribe(self, listener: ImageListener) -> None:
