@@ -66,7 +66,7 @@ class MetadataPublisher:
 
     @property
     def replayed_offset(self) -> int:
-        """The offset below which the image has what is in the metadata log; its listeners may not know all of it yet."""
+        """The offset below which the image has what is in the metadata log; its listeners may not know all of that."""
         return self._replayed_offset
 
     def subscribe(self, listener: ImageListener) -> None:
