@@ -151,6 +151,7 @@ REFUSED: Final[tuple[tuple[str, Change], ...]] = (
             ("producer.id.expiration.ms", "0"),
             ("log.cleaner.backoff.ms", "-1"),
             ("log.cleaner.dedupe.buffer.size", "x"),
+            ("log.cleaner.dedupe.buffer.size", "1048576"),
             ("remote.log.reader.threads", "21"),
             ("remote.log.manager.copier.thread.pool.size", "4"),
             ("num.network.threads", "7"),

@@ -142,14 +142,16 @@ async def _coordinator(context: RequestContext[Broker], coordinator: AnyCoordina
     endpoint = None if leader is None or leader.fenced else broker_endpoint(context, leader)
     if leader is None or endpoint is None:
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if leader.id == context.node.node_id and not await _is_ready(coordinator, index):
+    if leader.id == context.node.node_id and not await _is_ready(context.node, coordinator, index):
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     note_question(context, leader.id, endpoint)
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 
 
-async def _is_ready(coordinator: AnyCoordinator, index: int) -> bool:
+async def _is_ready(node: Broker, coordinator: AnyCoordinator, index: int) -> bool:
+    """Wait for the coordinator, which may hear a moment later than the image that it leads the partition."""
     with trio.move_on_after(_READY_TIMEOUT_S):
+        await node.image_conditions.listeners_told(_READY_TIMEOUT_S)
         return await coordinator.wait_until_active(index)
     return False
 

@@ -18,7 +18,7 @@ from pykbroker.config import (
     is_of_a_listener,
     key_of_listener,
 )
-from pykbroker.config.dynamic_rules import Number, check_thread_counts
+from pykbroker.config.dynamic_rules import Number, check_cleaner_memory, check_thread_counts
 from pykbroker.metadata.configs import changed_keys
 from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -97,10 +97,15 @@ async def _refused_addresses(node: Broker, before: Mapping[str, str], after: Map
 
 
 def _refused_numbers(config: BrokerConfig, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
-    """Return why the broker would not go on with so many threads; None where it would."""
+    """Return why the broker would not go on with so many threads, or so little memory for them; None where it would."""
     listeners = [each.name for each in config.listeners.client]
+    numbers, new_numbers = _numbers(config, before), _numbers(config, after)
     try:
-        check_thread_counts(_numbers(config, before), _numbers(config, after), listeners)
+        check_cleaner_memory(numbers, new_numbers)
+    except ConfigurationError as error:
+        return str(error)
+    try:
+        check_thread_counts(numbers, new_numbers, listeners)
     except ConfigurationError as error:
         return f"{_INVALID}{error}{_OF_DYNAMIC}"
     return None

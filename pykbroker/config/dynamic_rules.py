@@ -1,7 +1,8 @@
-"""Rules for values of a broker that change while it runs: a number of threads at most doubles, and at most halves.
+"""Rules for values of a broker that change while it runs: a number of threads at most doubles, and at most halves, and
+each thread of the cleaner has memory enough.
 
-The models are `DynamicThreadPool`, `DataPlaneAcceptor`, `LogCleaner` and `DynamicRemoteLogConfig` of Kafka, which
-check a change at the broker that is asked for it, and in these words.
+The models are `KafkaConfig`, `DynamicThreadPool`, `DataPlaneAcceptor`, `LogCleaner` and `DynamicRemoteLogConfig` of
+Kafka, which check a change at the broker that is asked for it, and in these words.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ Number = Callable[[str], int]
 """The value of a key, `listener.name.NAME.KEY` included."""
 
 CLEANER_THREADS: Final = "log.cleaner.threads"
+CLEANER_MEMORY: Final = "log.cleaner.dedupe.buffer.size"
+_TOO_LITTLE_PER_CLEANER: Final = 1024 * 1024
+"""Bytes: each thread needs more."""
 NETWORK_THREADS: Final = "num.network.threads"
 THREADS: Final = (
     "background.threads",
@@ -37,6 +41,15 @@ def check_thread_counts(before: Number, after: Number, listeners: Sequence[str])
     for listener in listeners:
         name = listener_prefix(listener) + NETWORK_THREADS
         _check(NETWORK_THREADS, before(name), after(name))
+
+
+def check_cleaner_memory(before: Number, after: Number) -> None:
+    """Raises ConfigurationError where a change leaves the threads of the cleaner too little."""
+    threads, memory_bytes = after(CLEANER_THREADS), after(CLEANER_MEMORY)
+    if (threads, memory_bytes) == (before(CLEANER_THREADS), before(CLEANER_MEMORY)) or threads < 1:
+        return
+    if memory_bytes // threads <= _TOO_LITTLE_PER_CLEANER:
+        raise ConfigurationError(f"requirement failed: {CLEANER_MEMORY} must be at least 1MB per cleaner thread.")
 
 
 def _check(name: str, before: int, after: int) -> None:

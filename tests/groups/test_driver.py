@@ -29,7 +29,7 @@ from pykbroker.storage.log.log import AppendOrigin
 
 from .scenarios import beat, commit, fetch, forget, join, leave, sync
 from .session import Session
-from .world import World, marker, run_simulated
+from .world import NODE_ID, World, marker, run_simulated
 
 GROUP = "g"
 CONFIG = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
@@ -137,6 +137,16 @@ def test_what_was_committed_is_there_after_an_election() -> None:
         response = await world.call("a", beat(GROUP, 1, member_id), 4)
         assert response.error_code == ErrorCode.NONE
         assert await code_of_commit(world) == ErrorCode.UNKNOWN_MEMBER_ID
+
+    in_world(main)
+
+
+def test_a_coordinator_is_found_as_soon_as_the_metadata_have_its_leader() -> None:
+    async def main(world: World) -> None:
+        world.resign(0)
+        world.not_told_of.append(0)
+        response: Any = await world.call("a", FindCoordinatorRequest(key=GROUP), 3)
+        assert (response.error_code, response.node_id) == (ErrorCode.NONE, NODE_ID)
 
     in_world(main)
 

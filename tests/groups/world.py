@@ -154,6 +154,12 @@ class FakeConditions:
         assert holds(self._world.image)
         return True
 
+    async def listeners_told(self, timeout_s: float) -> bool:
+        await trio.lowlevel.checkpoint()
+        while self._world.not_told_of:
+            self._world.elect(self._world.not_told_of.pop())
+        return True
+
 
 class FakeEnds:
     """The replicas of all topics but that of the groups: each has so many records."""
@@ -202,6 +208,8 @@ class World:
             rng=self.rng,
         )
         self.driver.share_states.persister = MemoryPersister()
+        self.not_told_of: list[int] = []
+        """Partitions that this node leads in the image, and that the driver hears of when somebody waits for that."""
         self._nursery: trio.Nursery | None = None
         self._offset = 0
         endpoint = BrokerEndpoint(name=LISTENER, host="127.0.0.1", port=9092)

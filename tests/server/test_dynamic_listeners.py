@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import socket
 import ssl
 import time
@@ -108,6 +110,18 @@ def test_a_listener_comes_and_its_clients_are_told_of_it(broker: Broker) -> None
     assert message.value() == b"by the new listener"
     consumer.close()
     assert brokers_told(int(broker.bootstrap_servers.rpartition(":")[2])) != [port]
+
+
+def test_the_log_tells_the_port_of_a_listener_that_takes_any(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    def told() -> re.Match[str] | None:
+        return re.search(r"the listener EXTRA://127\.0\.0\.1:0 is there, on port (\d+),", caplog.text)
+
+    with caplog.at_level(logging.INFO, "pykbroker.server.node.dynamic_listeners"):
+        assert with_extra(broker, 0) is None
+        soon(lambda: told() is not None)
+    found = told()
+    assert found is not None
+    assert is_served(int(found[1]))
 
 
 def test_a_listener_moves_and_goes_with_its_connections(broker: Broker) -> None:

@@ -217,7 +217,8 @@ class DynamicListeners:
         self._listeners.append(listener)
         if self._serving is not None:
             self._serving.start_soon(listener.serve)
-        _log.info("the listener %s is there, since the settings of the cluster want it", each)
+        port = acceptor.address.port
+        _log.info("the listener %s is there, on port %d, since the settings of the cluster want it", each, port)
 
     def _secure(self, each: ListenerConfig, dynamic: Dynamic) -> None:
         if uses_tls(each.security_protocol):

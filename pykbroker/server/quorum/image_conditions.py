@@ -20,6 +20,10 @@ class Followed(Protocol):
     """The followed metadata are those of the `MetadataPublisher`."""
 
     image: MetadataImage
+    applied_offset: int
+
+    @property
+    def replayed_offset(self) -> int: ...
 
     def watch(self, watcher: Callable[[], None]) -> None: ...
 
@@ -38,6 +42,18 @@ class ImageConditions:
         """
         with trio.move_on_after(timeout_s):
             while not condition(self._metadata.image):
+                await self._changed.next()
+            return True
+        return False
+
+    async def listeners_told(self, timeout_s: float) -> bool:
+        """Wait until the listeners of the image have seen what it has now, and tell whether they have in time.
+
+        The image is ahead of them while directories of new partitions are made.
+        """
+        offset = self._metadata.replayed_offset
+        with trio.move_on_after(timeout_s):
+            while self._metadata.applied_offset < offset:
                 await self._changed.next()
             return True
         return False

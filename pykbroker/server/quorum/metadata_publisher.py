@@ -64,6 +64,11 @@ class MetadataPublisher:
         self._turn = Turn()
         raft.watch(self._on_raft_changed)
 
+    @property
+    def replayed_offset(self) -> int:
+        """The offset below which the image has what is in the metadata log; its listeners may not know all of that."""
+        return self._replayed_offset
+
     def subscribe(self, listener: ImageListener) -> None:
         """Call `listener` with the image whenever it changed, before the answer to the request that changed it.
 

@@ -53,7 +53,7 @@ public final class NodeObjects {
         var cache = known.cache();
         KnownQuotas quotas = new KnownQuotas(ports.get(listener));
         SocketServer sockets = Stand.in(SocketServer.class, Map.of("boundPort", this::boundPort,
-            "connectionCount", a -> KnownConnections.count(ports.values()), "connectionQuotas", a -> quotas.ofAddresses()));
+            "connectionCount", a -> KnownConnections.count(allPorts().values()), "connectionQuotas", a -> quotas.ofAddresses()));
         m.put("socketServer", a -> sockets);
         m.put("boundPort", this::boundPort);
         m.put("metadataCache", a -> cache);
@@ -121,7 +121,15 @@ public final class NodeObjects {
     }
 
     private Object boundPort(Object[] arguments) {
-        return ports.getOrDefault(((ListenerName) arguments[0]).value(), -1);
+        String listener = ((ListenerName) arguments[0]).value();
+        Integer port = ports.get(listener);  // of a listener that is there from the start on, no log need be read
+        return port != null ? port : allPorts().getOrDefault(listener, -1);
+    }
+
+    private Map<String, Integer> allPorts() {
+        Map<String, Integer> all = new HashMap<>(process.addedListeners());
+        all.putAll(ports);
+        return all;
     }
 
     private static SharedServer sharedServer(KnownMetadata known, KnownQuorum quorum) {

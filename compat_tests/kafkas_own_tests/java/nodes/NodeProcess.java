@@ -11,11 +11,15 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * One node of the broker under test: a process that a test starts, stops and starts again on the same files.
@@ -30,6 +34,10 @@ public final class NodeProcess {
     private static final String BROKER = System.getProperty("nodes.broker");
     static final boolean IS_KAFKA = "apache-kafka".equals(BROKER);
     private static final String READY = IS_KAFKA ? "Kafka Server started" : "pykbroker ready";
+    /** A listener that is added at run time tells its port in the log; Kafka's acceptor tells the port first, then its name. */
+    private static final Pattern ADDED_LISTENER = Pattern.compile(IS_KAFKA
+        ? "Awaiting socket connections on \\S+:(?<port>\\d+)\\.(?:(?!Awaiting socket)[\\s\\S])*?Created data-plane acceptor and processors for endpoint : ListenerName\\((?<name>[^)]+)\\)"
+        : "the listener (?<name>[^:\\s]+)://\\S+ is there, on port (?<port>\\d+),");
     private static final int START_SECONDS = 180;
     private static final int STOP_SECONDS = 60;
 
@@ -40,12 +48,13 @@ public final class NodeProcess {
     private Process process;
     private int starts;
 
-    /** security: what of the configuration it has made; its fronts end with the node. */
+    /** configuration: is completed. security: what of the configuration it has made; its fronts end with the node. */
     public NodeProcess(int id, String role, Map<String, Object> configuration, ProcessSecurity security) throws IOException {
         this.id = id;
         this.fronts = security.fronts();
         Path directory = Files.createDirectories(Path.of(System.getProperty("nodes.directory"), RunningTest.name()));
         String name = unusedName(directory, role + "-" + id);
+        ProcessMetrics.add(configuration);
         this.log = directory.resolve(name + ".log");
         this.properties = directory.resolve(name + ".properties");
         try (PrintWriter out = new PrintWriter(properties.toFile())) {
@@ -131,6 +140,14 @@ public final class NodeProcess {
     /** How many lines of the node's log are of a kind, those of earlier starts included. */
     long lines(Predicate<String> kind) {
         return said().lines().filter(kind).count();
+    }
+
+    /** The ports of listeners that the settings of the cluster brought, by name, also of those that are gone again. */
+    Map<String, Integer> addedListeners() {
+        Map<String, Integer> ports = new HashMap<>();
+        Matcher added = ADDED_LISTENER.matcher(process == null ? "" : sinceStart());
+        while (added.find()) ports.put(added.group("name").toUpperCase(Locale.ROOT), Integer.parseInt(added.group("port")));
+        return ports;
     }
 
     private String lastLine() {

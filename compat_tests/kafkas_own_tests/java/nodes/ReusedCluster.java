@@ -1,9 +1,11 @@
 package nodes;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.GroupListing;
+import org.apache.kafka.clients.admin.ListConfigResourcesOptions;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
 import org.apache.kafka.clients.admin.UserScramCredentialDeletion;
@@ -15,6 +17,7 @@ import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.test.KafkaClusterTestKit;
 
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -23,6 +26,7 @@ import java.util.concurrent.ExecutionException;
 /** A cluster that is emptied for the next test: no topics but internal ones, no groups, no dynamic configuration, no users. */
 public final class ReusedCluster {
     private static final int LOOKS = 200;
+    private static final Set<ConfigSource> SET = Set.of(ConfigSource.DYNAMIC_GROUP_CONFIG, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG);
 
     private ReusedCluster() { }
 
@@ -31,6 +35,7 @@ public final class ReusedCluster {
         if (cluster.brokers().isEmpty() || !nodes.stream().allMatch(NodeProcess::isUntouched)) return false;
         try (Admin admin = cluster.admin(Map.of("default.api.timeout.ms", 20_000, "request.timeout.ms", 15_000))) {
             if (hasDynamicConfiguration(admin) || !removeUsers(cluster, admin)) return false;
+            removeConfigurations(admin);
             List<String> groups = admin.listGroups().all().get().stream().map(GroupListing::groupId).toList();
             if (!groups.isEmpty()) admin.deleteConsumerGroups(groups).all().get();
             Set<String> topics = admin.listTopics(new ListTopicsOptions().listInternal(false)).names().get();
@@ -49,6 +54,17 @@ public final class ReusedCluster {
         return admin.describeConfigs(List.of(everyBroker)).all().get().get(everyBroker).entries().stream()
             .filter(e -> e.source() == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
             .map(ConfigEntry::name).anyMatch(name -> !name.equals("min.insync.replicas"));
+    }
+
+    /** Removes what a test set for groups, which outlives them, and for what clients measure. */
+    private static void removeConfigurations(Admin admin) throws ExecutionException, InterruptedException {
+        Collection<ConfigResource> resources = admin.listConfigResources(
+            Set.of(ConfigResource.Type.GROUP, ConfigResource.Type.CLIENT_METRICS), new ListConfigResourcesOptions()).all().get();
+        if (resources.isEmpty()) return;
+        Map<ConfigResource, Collection<AlterConfigOp>> removals = new HashMap<>();
+        admin.describeConfigs(resources).all().get().forEach((resource, config) -> removals.put(resource, config.entries().stream()
+            .filter(e -> SET.contains(e.source())).map(e -> new AlterConfigOp(e, AlterConfigOp.OpType.DELETE)).toList()));
+        admin.incrementalAlterConfigs(removals).all().get();
     }
 
     /** Removes what a test left of users, their ACLs and their quotas; whether brokers have seen that it is gone. */
