@@ -29,8 +29,9 @@ from pykbroker.protocol.messages.metadata import (
 from pykbroker.protocol.schema import NO_UUID
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
-from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.handlers import ConnectionState, RequestContext
 from pykbroker.server.network.needs import names
+from pykbroker.server.network.transport import Address
 from pykbroker.server.node.broker import Broker, ClusterNode
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
@@ -43,7 +44,7 @@ from .authorization import (
     is_allowed,
     is_allowed_on_cluster,
 )
-from .broker_endpoint import broker_endpoint, note_question
+from .broker_endpoint import broker_endpoint
 from .coordinator_topics import coordinators_topic
 
 _EMPTY_IS_NONE_SINCE: Final = 1
@@ -55,6 +56,12 @@ _STEPS_OF_UNKNOWN: Final = 8
 _UNKNOWN_AT_ONCE: Final = 250
 
 
+def _made_of(broker: Broker) -> tuple[object, int] | None:
+    """Return what the topics and brokers of answers come from; None where what clients may see differs."""
+    image = broker.image
+    return None if broker.authorizer is not None else (image, image.revision)
+
+
 @handles(
     MetadataRequest,
     needs=names(
@@ -63,6 +70,7 @@ _UNKNOWN_AT_ONCE: Final = 250
         (Operation.CREATE, ResourceType.TOPIC),
         (Operation.DESCRIBE, ResourceType.CLUSTER),
     ),
+    made_of=_made_of,
 )
 async def metadata(context: RequestContext[Broker], request: MetadataRequest) -> MetadataResponse:
     """The brokers are told last: what the topics say of leaders was true before, and no leader is newer than they."""
@@ -76,8 +84,11 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
         except ApiError as error:
             return await context.turn.through(_all_refused(request, error.code))
     image = broker.image
-    if request.topics and len(image.brokers) == 1:
-        _note_question(context, request.topics)
+    where = _where_all_is(context, request.topics) if request.topics and len(image.brokers) == 1 else None
+    if where is not None:
+        _note_question(where, context.connection)
+    if description.is_of_known and context.connection.reached is None:
+        context.repeat = _note_nothing if where is None else partial(_note_question, where)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.id, host=endpoint.host, port=endpoint.port, rack=each.rack)
@@ -105,16 +116,31 @@ def _all_refused(request: MetadataRequest, error_code: ErrorCode) -> LongWork[Me
     return refused
 
 
-def _note_question(context: RequestContext[Broker], topics: Sequence[MetadataRequestTopic]) -> None:
-    """A client that waits for a topic to be created has no place to go to. The first few that it names say enough."""
+def _where_all_is(context: RequestContext[Broker], topics: Sequence[MetadataRequestTopic]) -> Address | None:
+    """Return the address of the only broker, where a client is told to go with what it wants to do; None where no topic
+    is there: a client that waits for one to be created has no place to go to. The first few that it names say enough.
+    """
     image = context.node.image
     own = image.brokers.get(context.node.node_id)
     endpoint = None if own is None else broker_endpoint(context, own)
+    if endpoint is None:
+        return None
     for asked in topics[:_LOOKED_AT]:
         topic = image.topic(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
-        if topic is not None and endpoint is not None:
-            note_question(context, context.node.node_id, endpoint)
-            return
+        if topic is not None:
+            return Address(endpoint.host, endpoint.port)
+    return None
+
+
+def _note_question(where: Address, connection: ConnectionState) -> None:
+    """Note that the client was told where to go (`SeekingClients`), also where the answer is a repeated one."""
+    request = connection.request
+    if connection.seeking is not None and request is not None:
+        connection.seeking.was_told(connection.client_address, request.client_id, connection.listener_name, where)
+
+
+def _note_nothing(_connection: ConnectionState) -> None:
+    """Note nothing about who has got a repeated answer."""
 
 
 def controller_id(node: ClusterNode) -> int:
@@ -184,6 +210,8 @@ class _Description:
         self._known = self._encoded(self._operations(""))
         self._answer = EncodedArray(MetadataResponse, version)
         self._unknown: list[MetadataResponseTopic] = []
+        self.is_of_known = True
+        """Nothing was told of topics that are not there, or that the client may not see."""
 
     def _operations(self, name: str) -> int:
         """Return what the client may do with a topic; without ACLs that is the same for each."""
@@ -287,6 +315,7 @@ class _Description:
 
     async def _add_unknown(self, topic: MetadataResponseTopic) -> None:
         """Many of them at a time are encoded, and forgotten: as objects they would take ten times the room."""
+        self.is_of_known = False
         self._unknown.append(topic)
         if len(self._unknown) >= _UNKNOWN_AT_ONCE:
             self._add_encoded_unknown()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,29 @@ import trio
 
 from pykbroker.api.authorization import NOT_ASKED
 from pykbroker.api.metadata import metadata
+from pykbroker.config.authorizer import AuthorizerConfig
 from pykbroker.metadata import encoded_topics
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 from pykbroker.protocol.compile import encode_parts
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.framing import RequestHeader, encode_request
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from pykbroker.protocol.messages.metadata_records import BrokerRegistrationChangeRecord, PartitionRecord
+from pykbroker.protocol.messages.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    PartitionRecord,
+    UnregisterBrokerRecord,
+)
 from pykbroker.protocol.schema import RecordsRegion
+from pykbroker.server.network.dispatch import Dispatcher
+from pykbroker.server.network.handlers import ANONYMOUS, ConnectionState
+from pykbroker.server.network.remembered_answers import RememberedAnswers
+from pykbroker.server.network.seeking_clients import SeekingClients
+from pykbroker.server.network.transport import Address
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import HANDLERS
+from pykbroker.server.node.node_authorizer import NodeAuthorizer
+from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.threads import OnTheLoop
 
 from .api_node import ApiNode, in_virtual_time
 from .turns_taken import LONGEST_TURN_S, handle
@@ -161,6 +177,109 @@ def test_what_was_kept_says_the_same_as_what_is_made_anew(tmp_path: Path, seed: 
         node.broker.encoded_topics = EncodedTopicsOfNode()
         assert ask(node, *names, version=version) == kept
         ask(node, version=chance.choice(VERSIONS))
+
+
+def metadata_frames(chance: random.Random, node: ApiNode) -> Iterator[bytes]:
+    """Requests in all versions, without their sizes: about some topics, all of them, and such as are not there."""
+    for version in VERSIONS:
+        names = chance.choice([(), ("topic-0",), ("topic-1", "topic-0"), ("topic-0", "nobody")])
+        topics = [MetadataRequestTopic(name=name) for name in names] or (None if version else [])
+        if version >= 12 and names and chance.random() < 0.5 and (known := node.image.topic("topic-0")):
+            topics = [MetadataRequestTopic(name=None, topic_id=known.topic_id)]
+        request = MetadataRequest(
+            topics=topics,
+            allow_auto_topic_creation=version < 4 or chance.random() < 0.5,
+            include_topic_authorized_operations=version >= 8 and chance.random() < 0.5,
+            include_cluster_authorized_operations=8 <= version <= 10 and chance.random() < 0.5,
+        )
+        yield encode_request(request, version, chance.randint(0, 1 << 30), chance.choice(["one", "two", None]))[4:]
+
+
+def dispatcher_of(node: ApiNode) -> Dispatcher[Broker]:
+    return Dispatcher(node.broker, HANDLERS.broker, OnTheLoop(), disk_failed=lambda failure: None)
+
+
+def connection() -> ConnectionState:
+    return ConnectionState("PLAINTEXT", "127.0.0.1", seeking=SeekingClients(SystemClock()))
+
+
+async def whole_answer(dispatcher: Dispatcher[Broker], frame: bytes) -> bytes:
+    parts = await dispatcher.answer(memoryview(frame), connection())
+    assert parts is not None
+    return b"".join(part for part in parts if isinstance(part, bytes))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_repeated_answer_is_the_one_that_a_handler_would_give(tmp_path: Path, seed: int) -> None:
+    """After any changes: what is given at once is what somebody is told who asks for the first time."""
+    node = ApiNode(tmp_path, {"auto.create.topics.enable": "false"})
+    chance, at_once = random.Random(seed), 0
+    for number, partitions in enumerate((1, 2, 30)):
+        node.create_topic(f"topic-{number}", partitions, leader=2)
+    remembering = dispatcher_of(node)
+
+    async def run() -> None:
+        nonlocal at_once
+        for _ in range(12):
+            frames = list(metadata_frames(chance, node))
+            for frame in frames:
+                await whole_answer(remembering, frame)
+            for is_changed in (False, True):
+                if is_changed:
+                    chance.choice(CHANGES)(node, chance)
+                for frame in frames:
+                    given = remembering.answer_at_once(memoryview(frame), connection())
+                    if given is not None:
+                        at_once += 1
+                        assert given == await whole_answer(dispatcher_of(node), frame)
+
+    in_virtual_time(run)
+    assert at_once > 50
+
+
+@pytest.mark.parametrize("has_rights", [False, True])
+def test_a_repeated_question_is_noted_and_nothing_is_repeated_where_clients_have_rights(
+    tmp_path: Path, *, has_rights: bool
+) -> None:
+    node = ApiNode(tmp_path, {"auto.create.topics.enable": "false"})
+    node.create_topic("topic-0", leader=1)
+    node.replay(UnregisterBrokerRecord(broker_id=2, broker_epoch=node.image.brokers[2].epoch))
+    if has_rights:
+        everybody = AuthorizerConfig(frozenset({ANONYMOUS}), False, frozenset())
+        node.broker.authorizer = NodeAuthorizer(everybody, SystemClock())
+    frame = memoryview(encode_request(MetadataRequest(topics=[MetadataRequestTopic(name="topic-0")]), 12, 1, "c")[4:])
+
+    async def run() -> None:
+        dispatcher, asking = dispatcher_of(node), connection()
+        assert asking.seeking is not None
+        await dispatcher.answer(frame, asking)
+        for _ in range(3):
+            is_repeated = dispatcher.answer_at_once(frame, asking) is not None
+            assert is_repeated != has_rights
+        if not has_rights:
+            (client,) = asking.seeking._clients.values()
+            assert client.questions == 4
+            elsewhere = connection()
+            elsewhere.reached = Address("192.0.2.1", 1)
+            assert dispatcher.answer_at_once(frame, elsewhere) is None
+
+    in_virtual_time(run)
+
+
+def test_what_is_remembered_has_a_bound() -> None:
+    most = 20_000
+    remembered = RememberedAnswers(None, most)
+    header = RequestHeader(3, 12, 1, None)
+    for number in range(1000):
+        question = encode_request(MetadataRequest(topics=[MetadataRequestTopic(name=f"{number}")]), 12, 1, None)[4:]
+        remembered.keep(question, header, bytes(500), lambda _: 1, 1, lambda _: None)
+        assert remembered.held_bytes <= most
+        assert remembered.find(memoryview(question), connection()) is not None
+    remembered.keep(bytes(2000), header, bytes(500), lambda _: 1, 1, lambda _: None)
+    remembered.keep(bytes(20), header, bytes(50_000), lambda _: 1, 1, lambda _: None)
+    assert remembered.find(memoryview(bytes(2000)), connection()) is None
+    assert remembered.find(memoryview(bytes(20)), connection()) is None
+    assert remembered.find(memoryview(bytes(3)), connection()) is None
 
 
 def test_a_request_of_many_unknown_names_shares_the_loop(node: ApiNode) -> None:

@@ -7,7 +7,8 @@ concern.
 A connection is in one of three phases, and its own task alone moves it from one to the next:
 
 - RECEIVING: bytes come into the receive buffer until a frame is whole. Only here does the connection wait for memory,
-  and here `finish` closes at once.
+  and here `finish` closes at once. A connection whose last requests were answered at once, without a handler, rests in
+  the listener's lane: requests of that kind are served there, and its task sleeps until another one comes (`lane`).
 - HANDLING: the dispatcher has the frame. The idle timer stands still, since the next move is the broker's. A client
   that has left is noticed by `look_for_peer`, and a long poll is answered as if its time were over. So is the long poll
   of a client that asks for something else meanwhile, whose answer would have to wait behind it (`asked_again`).
@@ -28,12 +29,12 @@ connection has to go when memory is short (`listener`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum, auto
 from struct import Struct
 from time import perf_counter_ns
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
@@ -45,6 +46,7 @@ from ..runtime.log_lines import RateLimitedLog, printable
 from .client_memory import ClientMemory
 from .dispatch import NoErrorResponse
 from .handlers import CloseConnection, ConnectionState
+from .lane import Lane, WithSocket
 from .large_requests import SMALL_FRAME_BYTES
 from .receive_buffer import MalformedFrame, ReceiveBuffer
 from .request_metrics import RequestMetrics
@@ -62,11 +64,17 @@ _LOOKS_AFTER_LEAVING = 2
 _SPARED_LOOKS = 4
 """Where a client waits for its answer before it sends more, to look for a request right behind it is mostly in vain."""
 _SMALL_ANSWER_BYTES = 2048
+_ANSWERED_BEFORE_LANE = 3
+"""Requests that were answered at once, one behind another, before a connection rests in the lane."""
 _STUCK_BYTES = 64 * 1024
 _PRODUCE = int(ApiKey.PRODUCE)
 _FETCH = int(ApiKey.FETCH)
 _BEGINNING = Struct(">ih")
 """The size of a frame and its API key, with which each request begins."""
+
+
+AnswerAtOnce: TypeAlias = Callable[[memoryview, ConnectionState], bytes | None]
+"""Gives the whole answer to a request that needs no handler (`Dispatcher.answer_at_once`)."""
 
 
 class FrameDispatcher(Protocol):
@@ -93,10 +101,15 @@ _SENDING: Final = Phase.SENDING
 
 
 class Connection:
-    """The connection is served by one task, `serve`; the listener's keepers look at it and may close it."""
+    """The connection is served by one task, `serve`; the listener's keepers look at it and may close it.
+
+    answer_at_once: None where every request is for the dispatcher. lane: where the connection may rest.
+    """
 
     __slots__ = (
+        "_answer_at_once",
         "_answer_bytes",
+        "_answered_at_once",
         "_buffer",
         "_came_alone",
         "_dispatcher",
@@ -104,6 +117,7 @@ class Connection:
         "_has_turn",
         "_idle_checks",
         "_is_evicted",
+        "_lane",
         "_looks_since_left",
         "_memory",
         "_muted",
@@ -115,6 +129,7 @@ class Connection:
         "_served_when_looked",
         "_spared_looks",
         "_transport",
+        "_unsent",
         "_unyielded_bytes",
         "_waits_for_memory",
         "_waits_for_turn",
@@ -132,8 +147,16 @@ class Connection:
         refusals: RateLimitedLog,
         memory: ClientMemory,
         requests: RequestMetrics | None = None,
+        answer_at_once: AnswerAtOnce | None = None,
+        lane: Lane | None = None,
     ) -> None:
         self._memory = memory
+        self._answer_at_once = answer_at_once
+        self._lane = lane
+        self._answered_at_once = 0
+        """Requests since the last one that had a handler."""
+        self._unsent = b""
+        """Of an answer that was given in the lane."""
         self._requests = requests or RequestMetrics()
         self._answer_bytes = 0
         self._came_alone = False
@@ -339,7 +362,14 @@ class Connection:
         self._phase = _HANDLING
         state, began_ns, before = self.state, perf_counter_ns(), self.state.request
         state.waited_ns = state.queued_ns = state.held_ns = 0
-        answer = await self._dispatcher.answer(frame, state)
+        answer: list[Part] | None
+        at_once = None if self._answer_at_once is None else self._answer_at_once(frame, state)
+        if at_once is not None:
+            self._answered_at_once += 1
+            answer = [at_once]
+        else:
+            self._answered_at_once = 0
+            answer = await self._dispatcher.answer(frame, state)
         answered_ns = perf_counter_ns()
         self.served_requests += 1
         if answer is not None:
@@ -379,6 +409,48 @@ class Connection:
             else:
                 await self._next_turn()
         return not self._finishing
+
+    def _serve_now(self) -> bool:
+        """Answer the request that came, beside the connection's task; False where it is for the task.
+
+        What has come is in the receive buffer then, and what the peer has not taken of the answer in `_unsent`.
+        """
+        buffer, transport, state = self._buffer, self._transport, self.state
+        view = buffer.writable()
+        if view is None or buffer.held_bytes or self._finishing or self._answer_at_once is None:
+            return False
+        count = transport.receive_now(view)
+        if not count:
+            return count is None
+        del view  # a slice that is alive keeps the buffer from being used again
+        began_ns = perf_counter_ns()
+        buffer.wrote(count)
+        self.received_bytes += count
+        frame = buffer.lone_frame
+        if frame is None:
+            return False
+        answer = self._answer_at_once(frame, state)
+        if answer is None:
+            self._came_alone = True
+            return False
+        buffer.drop_lone_frame()
+        answered_ns = perf_counter_ns()
+        self.served_requests += 1
+        sent = transport.send_now(answer)
+        request = state.request
+        if request is not None:
+            sent_ns = perf_counter_ns() - answered_ns
+            self._requests.answered(request.api_key, request.api_version, len(frame), answered_ns - began_ns, sent_ns)
+        if sent < len(answer):
+            self._unsent = answer[sent:]
+            return False
+        return True
+
+    async def _send_unsent(self) -> None:
+        unsent, self._unsent = self._unsent, b""
+        self._phase = _SENDING
+        await self._send_large([unsent], len(unsent))
+        self._phase = _RECEIVING
 
     async def _stay_muted(self) -> bool:
         """Wait until the client's throttle time is over; False where the connection is closed before."""
@@ -454,7 +526,19 @@ class Connection:
     async def _rest(self) -> None:
         """Wait until there is something to read, without a turn and, unless a frame has begun, without a buffer."""
         self._leave_turn()
-        await self._transport.wait_readable()
+        lane, transport = self._lane, self._transport
+        if (
+            lane is not None
+            and self._answered_at_once >= _ANSWERED_BEFORE_LANE
+            and lane.is_open
+            and not self._buffer.received_bytes
+            and isinstance(transport, WithSocket)
+        ):
+            await lane.rest(transport, self._serve_now)
+            if self._unsent:
+                await self._send_unsent()
+        else:
+            await transport.wait_readable()
 
     def _leave_turn(self) -> None:
         self._came_alone = self._has_turn = False

@@ -34,6 +34,7 @@ from .large_requests import (
     LargeRequests,
 )
 from .offer import Offer
+from .remembered_answers import LARGEST_QUESTION_BYTES, RememberedAnswers
 from .request_meter import RequestMeter, Timed
 from .request_metrics import RequestMetrics
 from .seeking_clients import QUESTIONS
@@ -80,6 +81,7 @@ class Dispatcher(Generic[NodeT]):
         self._large: defaultdict[int, LargeRequests] = defaultdict(LargeRequests)
         self._long = LongRequests()
         self._numbers = numbers or count(1)
+        self._remembered = RememberedAnswers(node)
 
     @property
     def offer(self) -> Offer | None:
@@ -106,6 +108,13 @@ class Dispatcher(Generic[NodeT]):
         if not self._quotas.request.is_set:
             return self._begin(frame, connection, meter)
         return Timed(partial(self._begin, frame, connection, meter), meter)
+
+    def answer_at_once(self, frame: memoryview, connection: ConnectionState) -> bytes | None:
+        """Return the whole answer to a request that needs no handler; None where it is for `answer`.
+
+        frame: may be kept by nobody. Clients that have quotas are measured, for which there is `answer`.
+        """
+        return None if self._quotas.is_set else self._remembered.find(frame, connection)
 
     def answer_unmeasured(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
         """Answer a client that has not said yet who it is: no quota is there to find."""
@@ -141,7 +150,27 @@ class Dispatcher(Generic[NodeT]):
             return self._answer_large(handler, context, frame, body, meter)
         if size > SMALL_FRAME_BYTES:
             _let_go(frame, context)
+        elif handler.made_of is not None and size <= LARGEST_QUESTION_BYTES and meter is None:
+            return self._answer_and_remember(handler, handler.made_of, context, request, bytes(frame))
         return self._answer(handler, context, request, meter)
+
+    async def _answer_and_remember(
+        self,
+        handler: Handler[NodeT],
+        made_of: Callable[[NodeT], object | None],
+        context: RequestContext[NodeT],
+        request: Message,
+        frame: bytes,
+    ) -> list[Part] | None:
+        """Remember the answer where the handler says so, and nothing that it is made of has changed meanwhile."""
+        state = made_of(self._node)
+        parts = await self._answer(handler, context, request, None)
+        repeat = context.repeat
+        if repeat is not None and state is not None and parts is not None and len(parts) == 1:
+            (answer,) = parts
+            if isinstance(answer, bytes) and made_of(self._node) == state:
+                self._remembered.keep(frame, context.header, answer, made_of, state, repeat)
+        return parts
 
     async def _answer_long(
         self,

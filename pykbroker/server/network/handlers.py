@@ -141,7 +141,9 @@ class RequestContext(Generic[NodeT_co]):
     node: a Broker on brokers' listeners, a ClusterNode on controllers'. listener: what is served beside this request.
     turn: for handlers that loop over what the request names. admission: of a large request, to be left before the
     handler waits for others. number: the node's requests are numbered as they come, whichever is unpacked or handled
-    first. is_forwarded: a broker has checked it, and passed it on in an Envelope.
+    first. is_forwarded: a broker has checked it, and passed it on in an Envelope. repeat: is set by a handler whose
+    answer anybody may have who asks the same, as long as `Handler.made_of` says the same; it is called with the
+    connection of each who does.
     """
 
     node: NodeT_co
@@ -152,6 +154,7 @@ class RequestContext(Generic[NodeT_co]):
     admission: Admission | None = None
     number: int = 0
     is_forwarded: bool = False
+    repeat: Callable[[ConnectionState], None] | None = None
 
     @property
     def listener_name(self) -> str:
@@ -178,7 +181,8 @@ HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitab
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[NodeT_contra]):
     """A handler serves one API. most_entries: of all lists in one request together; a client that
-    sends more is closed. needs: the rights that its clients need.
+    sends more is closed. needs: the rights that its clients need. made_of: what of a node the answers that are the same
+    for all are made of, to be compared; None while none are, or where no answer of the API is (`remembered_answers`).
     """
 
     api_key: int
@@ -188,6 +192,7 @@ class Handler(Generic[NodeT_contra]):
     function: Callable[[RequestContext[NodeT_contra], Any], Awaitable[Message | None]]
     most_entries: int
     needs: Needs = NOTHING
+    made_of: Callable[[NodeT_contra], object | None] | None = None
 
     def decode(self, version: int, frame: memoryview, body: int) -> Message:
         request, _ = decode(self.request_type, version, frame, body, objects_limit=self.most_entries)
@@ -266,11 +271,16 @@ class HandlerTable(Generic[NodeT]):
         return table
 
     def handles(
-        self, request_type: type[RequestT], *, needs: Needs, most_entries: int = MOST_ENTRIES
+        self,
+        request_type: type[RequestT],
+        *,
+        needs: Needs,
+        most_entries: int = MOST_ENTRIES,
+        made_of: Callable[[NodeT], object | None] | None = None,
     ) -> Callable[[HandlerFunction[NodeT, RequestT]], HandlerFunction[NodeT, RequestT]]:
         """Register an `async (context, request) -> response | None`, for every version that the request declares.
 
-        needs: what the table's guard and the handler look for, see `needs`.
+        needs: what the table's guard and the handler look for, see `needs`. made_of: see `Handler`.
         """
 
         def register(function: HandlerFunction[NodeT, RequestT]) -> HandlerFunction[NodeT, RequestT]:
@@ -280,7 +290,9 @@ class HandlerTable(Generic[NodeT]):
             served = schema.stable_versions
             assert self._guard is not None or needs == NOTHING, f"nobody checks what {schema.name} needs"
             guarded = function if self._guard is None else self._guard(function, needs)
-            handler = Handler(schema.api_key, request_type, served.low, served.high, guarded, most_entries, needs)
+            handler = Handler(
+                schema.api_key, request_type, served.low, served.high, guarded, most_entries, needs, made_of
+            )
             self.by_api_key[schema.api_key] = handler
             return function
 

@@ -17,6 +17,7 @@ from .connection import Connection, FrameDispatcher
 from .connection_quotas import ConnectionQuotas
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
+from .lane import Lane, WithSocket
 from .reached_address import reached_address
 from .receive_buffer import BufferPool, ReceiveBuffer
 from .request_metrics import RequestMetrics
@@ -56,8 +57,8 @@ class ConnectionLimits:
 
 
 class Listener:
-    """The listener has a task for each connection, and three keepers: for idle connections, for peers that have left,
-    and for memory.
+    """The listener has a task for each connection, one for those that rest in its lane, and three keepers: for idle
+    connections, for peers that have left, and for memory.
 
     tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
     clients authenticate; None where the listener asks nobody who he is. tells_reached: its clients are told the address
@@ -98,6 +99,7 @@ class Listener:
         self._quotas = quotas
         quotas.close_least_used[name] = self._close_least_used
         self._held = 0
+        self._lane = Lane()
         self._accepting = trio.CancelScope()
         self._connections: dict[Connection, str] = {}
 
@@ -131,6 +133,7 @@ class Listener:
         async with trio.open_nursery() as connections:
             with self._accepting:
                 async with trio.open_nursery() as keepers:
+                    keepers.start_soon(self._lane.run)
                     keepers.start_soon(self._close_idle_connections)
                     keepers.start_soon(self._look_for_peers)
                     keepers.start_soon(self._keep_memory)
@@ -201,7 +204,17 @@ class Listener:
             state.authentication = trio.CancelScope()
             dispatcher = self._sasl.gate(self._dispatcher, buffer, state.authentication)
         self.created_connections += 1
-        connection = Connection(transport, state, dispatcher, buffer, self._refusals, self._memory, self._requests)
+        connection = Connection(
+            transport,
+            state,
+            dispatcher,
+            buffer,
+            self._refusals,
+            self._memory,
+            self._requests,
+            self._dispatcher.answer_at_once if self._sasl is None else None,
+            self._lane if isinstance(transport, WithSocket) else None,
+        )
         self._connections[connection] = host
         return connection
 

@@ -199,6 +199,14 @@ class ReceiveBuffer:
         return self._copied is not None
 
     @property
+    def lone_frame(self) -> memoryview | None:
+        """Return that frame, which stays what `next_frame` returns next."""
+        return self._copied
+
+    def drop_lone_frame(self) -> None:
+        self._copied = None
+
+    @property
     def received_bytes(self) -> int:
         """Bytes of a frame that is not complete yet."""
         return len(self._stash) if self._buffer is None else self._end - self._start

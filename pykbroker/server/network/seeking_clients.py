@@ -55,7 +55,7 @@ class _Client:
     last_ms: int = 0
     has_come: bool = False
     is_told: bool = False
-    where: str = ""
+    where: Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class SeekingClients:
         if not client.questions or now_ms - client.last_ms > FORGOTTEN_MS:
             client.questions, client.first_ms = 0, now_ms
         client.questions += 1
-        client.last_ms, client.where = now_ms, str(where)
+        client.last_ms, client.where = now_ms, where
         if client.questions >= ENOUGH_QUESTIONS and now_ms - client.first_ms >= ENOUGH_MS:
             client.is_told = True
             _log.warning(
@@ -112,7 +112,7 @@ class SeekingClients:
         """Return the clients that the log has told of, and that have not come since."""
         now_ms = self._clock.monotonic_ms()
         return [
-            SeekingClient(host, client_id, client.questions, now_ms - client.first_ms, client.where)
+            SeekingClient(host, client_id, client.questions, now_ms - client.first_ms, str(client.where))
             for (host, client_id), client in self._clients.items()
             if client.is_told and not client.has_come
         ]

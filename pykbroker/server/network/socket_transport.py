@@ -10,7 +10,7 @@ import errno
 import os
 import select
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -60,7 +60,7 @@ class SocketOptions:
 class SocketTransport:
     """The transport is one TCP connection."""
 
-    __slots__ = ("_fd", "_socket", "_threads", "peer", "waits_for_peer")
+    __slots__ = ("_fd", "_socket", "_threads", "peer", "waits_for_peer", "when_closing")
 
     def __init__(self, connected: socket.socket, peer: Address, threads: Threads) -> None:
         self._socket = connected
@@ -68,6 +68,13 @@ class SocketTransport:
         self._threads = threads
         self.peer = peer
         self.waits_for_peer = 0
+        self.when_closing: Callable[[], None] | None = None
+        """Is called before the socket is closed (`lane`)."""
+
+    @property
+    def descriptor(self) -> int:
+        """The socket's; negative where it is closed."""
+        return self._socket.fileno()
 
     @property
     def is_closed(self) -> bool:
@@ -160,6 +167,8 @@ class SocketTransport:
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:
+            if self.when_closing is not None:
+                self.when_closing()
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 

@@ -36,5 +36,9 @@ class TappedDispatcher(Dispatcher[NodeT]):
         super().__init__(*args, **options)
         self._tap = tap
 
+    def answer_at_once(self, frame: memoryview, connection: ConnectionState) -> bytes | None:
+        """Return nothing: every request is for the tap."""
+        return None
+
     def _begin(self, frame: memoryview, connection: ConnectionState, meter: RequestMeter | None) -> Awaitable[Answer]:
         return self._tap.exchange(frame, connection, partial(super()._begin, frame, connection, meter))

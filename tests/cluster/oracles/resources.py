@@ -55,6 +55,8 @@ EXPLAINED = frozenset(
         "ProducerEntry.batches",  # its last five
         "RegularExpressions._changes",  # names of the last topics that have changed, MAX_CHANGES at most
         "Connection.versions",  # of each connection to another node: one for each purpose, made when it is needed
+        "RememberedAnswers._apis",  # a megabyte of answers at most, until what they are made of changes
+        "_Api.answers",
         "EncodedTopicsOfNode._kept",
         "EncodedTopics._topics",
         "EncodedTopics._brokers",
