@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ from .replaying import Disagreement, verdicts
 from .report import PAGE, page
 from .sequences import Sequence
 from .shrinking import complaints_of, shrunk
-from .stories import directed
+from .subjects import directed_of
 
 _SECOND: Final = "s9"
 """How the names of the second asking begin: of the same length, and nobody else's."""
@@ -58,11 +58,11 @@ def main() -> None:
         sys.exit(bool(sum(_replay(name, settles=asked.settle is not None) for name in names)))
     else:
         sequences = (
-            directed()
+            directed_of(asked.scene)
             if asked.directed
             else directed_errors(asked.scene)
             if asked.errors
-            else drawn(asked.sequences, asked.seed, asked.seed * 1000 % 90_000)
+            else drawn(asked.sequences, asked.seed, asked.seed * 1000 % 90_000, asked.scene)
         )
         recorded = list(_asked_of_kafka(sequences, asked.scene))
         chapter = Chapter(asked.record or "drawn", asked.scene, recorded)
@@ -75,20 +75,22 @@ def main() -> None:
 
 
 @contextmanager
-def _asking(node: BrokerProcess) -> Iterator[Asker]:
-    node.start()
-    try:
-        asking = asker(node)
-        yield asking
-        asking.close()
-    finally:
-        node.kill()
+def _asking(made: Callable[[Path, str], BrokerProcess], scene: str) -> Iterator[Asker]:
+    with tempfile.TemporaryDirectory() as directory:
+        node = made(Path(directory, "node"), scene)
+        node.start()
+        try:
+            asking = asker(node, scene)
+            yield asking
+            asking.close()
+        finally:
+            node.kill()
 
 
 def _asked_of_kafka(sequences: list[Sequence], scene: str) -> Iterator[RecordedSequence]:
     """Twice, and up to the first answer that was another one the second time."""
     lost: Counter[int] = Counter()
-    with tempfile.TemporaryDirectory() as directory, _asking(kafka_node(Path(directory, "kafka"), scene)) as asking:
+    with _asking(kafka_node, scene) as asking:
         for sequence in sequences:
             first = asking.ask(sequence)
             second = asking.ask(Sequence(f"{_SECOND}{sequence.name[2:]}", sequence.steps), first)
@@ -128,10 +130,7 @@ def _compared(chapter: Chapter, *, settles: bool = False) -> list[Disagreement]:
     disagreements: list[Disagreement] = []
     cases = 0
     meant: Counter[str] = Counter()
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        _asking(our_node(Path(directory, "ours"), chapter.scene)) as asking,
-    ):
+    with _asking(our_node, chapter.scene) as asking:
         for at, each in enumerate(chapter.sequences):
             reasons: dict[int, str] = {}
             last = -1
@@ -159,11 +158,7 @@ def _print_shrunk(chapter: Chapter, found: list[Disagreement]) -> None:
         return
     sequences = {each.sequence.name: each.sequence for each in chapter.sequences}
     kinds = {(each.step.api_key, each.found.path): each for each in reversed(found)}
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        _asking(kafka_node(Path(directory, "kafka"), chapter.scene)) as theirs,
-        _asking(our_node(Path(directory, "ours"), chapter.scene)) as ours,
-    ):
+    with _asking(kafka_node, chapter.scene) as theirs, _asking(our_node, chapter.scene) as ours:
         for kind, each in list(kinds.items())[:MOST_SHRUNK]:
             whole = sequences[each.sequence]
             start = Sequence(whole.name, whole.steps[: each.number + 1])

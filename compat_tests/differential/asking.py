@@ -25,12 +25,22 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
-from pykbroker.protocol.messages.metadata import MetadataRequest
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykbroker.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
     EntityData,
     OpData,
+)
+from pykbroker.protocol.messages.share_groups import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    ShareGroupDescribeRequest,
+)
+from pykbroker.protocol.messages.share_state import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryRequestPartitionData,
+    ReadStateSummaryData,
 )
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
@@ -41,8 +51,9 @@ from pykbroker.protocol.messages.topics import (
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest
 from pykbroker.protocol.schema import Message
+from pykbroker.protocol.uuids import uuid_to_text
 
-from .building import Builder
+from .building import UNKNOWN_UUID, Builder
 from .normal_answers import Learned, NormalAnswers
 from .sequences import BROKER, CONTROLLER, Sequence, Step
 
@@ -63,6 +74,8 @@ MARKERS_DEADLINE_S: Final = 10.0
 
 BARRIER: Final = "barrier"
 _TOPIC, _SET = 2, 0
+_SHARE: Final = 2
+"""The key type of share partitions."""
 _CHANGES_METADATA: Final = frozenset(
     {
         ApiKey.METADATA,
@@ -88,6 +101,7 @@ _CHANGES_METADATA: Final = frozenset(
         ApiKey.CONTROLLER_REGISTRATION,
         ApiKey.ALTER_PARTITION,
         ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
 _MAKES_GROUPS: Final = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.TXN_OFFSET_COMMIT})
@@ -119,7 +133,7 @@ class Asker:
     def close(self) -> None:
         self._own.__exit__(None, None, None)
 
-    def prepare(self) -> None:
+    def prepare(self, *, share_groups: bool = False) -> None:
         """What has to be done once: the topic of the barrier, and the internal topics with their coordinators."""
         topic = CreatableTopic(name=BARRIER, num_partitions=1, replication_factor=1)
         self._own.call(CreateTopicsRequest(topics=[topic]), 7)
@@ -128,6 +142,12 @@ class Asker:
             until(partial(self._is_found, request), "the coordinator is there")
         until(lambda: not self._transactions([BARRIER])[BARRIER].startswith("error"), "transactions are loaded")
         until(self._groups_are_loaded, "groups are loaded")
+        if share_groups:
+            share = FindCoordinatorRequest(
+                key_type=_SHARE, coordinator_keys=[f"{BARRIER}:{uuid_to_text(UNKNOWN_UUID)}:0"]
+            )
+            until(partial(self._is_found, share), "the share coordinator is there")
+            until(self._share_state_is_loaded, "the state of share groups is loaded")
         until(self._has_producer_ids, "the coordinator has producer ids")
         self._barrier()
 
@@ -157,6 +177,8 @@ class Asker:
 
     def _settles(self, step: Step, request: Any) -> bool:
         """Return whether all that follows from the step came about within a time."""
+        if step.api_key == ApiKey.SHARE_GROUP_HEARTBEAT:
+            return self._is_initialized(request.group_id)
         if step.api_key in _CHANGES_METADATA:
             self._barrier()
         if step.api_key not in _DECIDES_TRANSACTIONS:
@@ -202,8 +224,38 @@ class Asker:
         }
 
     def _is_found(self, request: FindCoordinatorRequest) -> bool:
-        answer: Any = self._own.call(request, 4)
+        answer: Any = self._own.call(request, 6)
         return all(each.error_code == 0 for each in answer.coordinators)
+
+    def _is_initialized(self, group_id: str) -> bool:
+        """Wait until the group has the state of all partitions of its topics, which comes behind a heartbeat."""
+        deadline = time.monotonic() + MARKERS_DEADLINE_S
+        while not self._subscribed(group_id) <= self._topics_with_state(group_id):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def _subscribed(self, group_id: str) -> set[str]:
+        """The topics that exist, and to which a member of the share group has subscribed."""
+        answer: Any = self._own.call(ShareGroupDescribeRequest(group_ids=[group_id]), 1)
+        names = {name for group in answer.groups for member in group.members for name in member.subscribed_topic_names}
+        topics = [MetadataRequestTopic(name=name) for name in sorted(names)]
+        found: Any = self._own.call(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
+        return {each.name for each in found.topics if each.error_code == 0}
+
+    def _topics_with_state(self, group_id: str) -> set[str]:
+        request = DescribeShareGroupOffsetsRequest(
+            groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)]
+        )
+        answer: Any = self._own.call(request, 1)
+        return {topic.topic_name for group in answer.groups for topic in group.topics}
+
+    def _share_state_is_loaded(self) -> bool:
+        partition = ReadShareGroupStateSummaryRequestPartitionData(partition=0, leader_epoch=0)
+        topic = ReadStateSummaryData(topic_id=UNKNOWN_UUID, partitions=[partition])
+        answer: Any = self._own.call(ReadShareGroupStateSummaryRequest(group_id=BARRIER, topics=[topic]), 0)
+        return all(row.error_code not in (14, 15, 16) for each in answer.results for row in each.partitions)
 
     def _groups_are_loaded(self) -> bool:
         answer: Any = self._own.call(DeleteGroupsRequest(groups_names=[BARRIER]), 2)

@@ -16,7 +16,6 @@ from .sequences import CONTROLLER, Step
 _PRODUCE_BY_ID: Final = 13
 _GROUP_RESOURCE: Final = 32
 _LOGGERS: Final = 8
-_SHARE_KEY: Final = 2
 _SECOND_PROTOCOL: Final = 5
 """The version of EndTxn (KIP-890)."""
 
@@ -153,6 +152,26 @@ def _is_fenced_in_time(step: Step, found: FieldDifference) -> bool:
     return is_second_protocol and found.ours == "PRODUCER_FENCED"
 
 
+def _is_behind_aborted(step: Step, found: FieldDifference) -> bool:
+    """Kafka answers without records once, and the next request gets them."""
+    is_share_fetch = step.api_key == ApiKey.SHARE_FETCH and found.path == "responses" and found.theirs == NOTHING
+    return is_share_fetch and "'acquired_records'" in str(found.ours)
+
+
+def _names_unknown_topic(step: Step, found: FieldDifference) -> bool:
+    return step.api_key == ApiKey.SHARE_FETCH and (
+        (found.theirs == "UNKNOWN_SERVER_ERROR" and found.path == "error_code")
+        or (found.theirs == NOTHING and found.path in ("acquisition_lock_timeout_ms", "responses"))
+    )
+
+
+def _is_twice_in_topology(step: Step, _: FieldDifference) -> bool:
+    if step.api_key != ApiKey.STREAMS_GROUP_HEARTBEAT:
+        return False
+    named = [each.get("subtopology_id") for each in (step.tree.get("topology") or {}).get("subtopologies") or ()]
+    return len(set(named)) < len(named)
+
+
 INTENDED: Final[tuple[Intended, ...]] = (
     Intended("wording", "Texts of errors are the project's own: one is there where Kafka has one.", _is_wording),
     Intended(
@@ -216,11 +235,6 @@ INTENDED: Final[tuple[Intended, ...]] = (
         _is_group_key,
     ),
     Intended(
-        "coordinators of share groups",
-        "A broker without share groups has no coordinators for them, and says so; Kafka refuses keys that are not its.",
-        lambda step, _: step.api_key == ApiKey.FIND_COORDINATOR and step.tree.get("key_type") == _SHARE_KEY,
-    ),
-    Intended(
         "resource twice",
         "AlterConfigs that names a resource twice is INVALID_REQUEST for both; Kafka never answers.",
         lambda step, found: step.api_key == ApiKey.ALTER_CONFIGS and found.theirs == WAITS,
@@ -279,6 +293,38 @@ INTENDED: Final[tuple[Intended, ...]] = (
         "a repeated one, and hands out the epoch of the producer that has the id by now.",
         _is_fenced_in_time,
         ends=True,
+    ),
+    Intended(
+        "behind aborted records",
+        "A ShareFetch of committed records goes on behind those of an aborted transaction; Kafka answers without any "
+        "then, and the next one gets them.",
+        _is_behind_aborted,
+        ends=True,
+    ),
+    Intended(
+        "unknown topic in a ShareFetch",
+        "A partition whose topic id nobody knows is UNKNOWN_TOPIC_ID, beside the others; Kafka refuses the whole "
+        "ShareFetch with UNKNOWN_SERVER_ERROR.",
+        _names_unknown_topic,
+        ends=True,
+    ),
+    Intended(
+        "offsets of partitions that do not exist",
+        "DescribeShareGroupOffsets answers for partitions that do not exist; Kafka never does.",
+        lambda step, found: step.api_key == ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and found.theirs == WAITS,
+    ),
+    Intended(
+        "subtopology twice",
+        "A topology with two subtopologies of one id is STREAMS_INVALID_TOPOLOGY; Kafka fails within, and says "
+        "UNKNOWN_SERVER_ERROR.",
+        _is_twice_in_topology,
+        ends=True,
+    ),
+    Intended(
+        "refused snapshots",
+        "A FetchSnapshot for one that is not there is answered with the error for its partition; Kafka fails while it "
+        "writes such an answer, and says UNKNOWN_SERVER_ERROR or nothing.",
+        lambda step, _: step.api_key == ApiKey.FETCH_SNAPSHOT,
     ),
     Intended(
         "partition twice",

@@ -13,7 +13,8 @@ from pykbroker.protocol.schema import Field, StructType
 
 from .field_values import values_of
 from .sequences import Sequence, Step, Tree, versions_of
-from .stories import STORIES, TOPICS_STORY
+from .stories import TOPICS_STORY
+from .subjects import SUBJECTS, Subject
 
 MOST_STEPS: Final = 40
 EXAMPLES_A_SEED: Final = 6
@@ -99,8 +100,8 @@ def _element(draw: st.DrawFn, request: str, of: StructType, field: Field, versio
 
 
 @st.composite
-def free_steps(draw: st.DrawFn) -> Step:
-    api_key = draw(st.sampled_from(FREE))
+def free_steps(draw: st.DrawFn, subject: Subject) -> Step:
+    api_key = draw(st.sampled_from((*FREE, *subject.apis)))
     version = draw(st.sampled_from(versions_of(api_key)))
     return Step(int(api_key), version, draw(trees(api_key, version)))
 
@@ -132,13 +133,13 @@ def _with_another_value(draw: st.DrawFn, request: str, of: StructType, tree: Tre
 
 
 @st.composite
-def step_lists(draw: st.DrawFn) -> list[Step]:
+def step_lists(draw: st.DrawFn, subject: Subject) -> list[Step]:
     """Topics, then stories whose steps may be left out, come twice or be changed, with other requests between."""
     steps = [*TOPICS_STORY]
     if draw(st.integers(0, 3)) == 0:
-        return [*steps, *draw(st.lists(free_steps(), min_size=8, max_size=30))]
+        return [*steps, *draw(st.lists(free_steps(subject), min_size=8, max_size=30))]
     for _ in range(draw(st.integers(1, 3))):
-        for step in draw(st.sampled_from(STORIES)):
+        for step in draw(st.sampled_from(subject.stories)):
             fate = draw(st.integers(0, 19))
             if fate == 0:
                 continue
@@ -146,12 +147,12 @@ def step_lists(draw: st.DrawFn) -> list[Step]:
             if fate == 1:
                 steps.append(steps[-1])
             elif fate in (2, 3, 4):
-                steps.append(draw(free_steps()))
-    steps += draw(st.lists(free_steps(), max_size=6))
+                steps.append(draw(free_steps(subject)))
+    steps += draw(st.lists(free_steps(subject), max_size=6))
     return steps[:MOST_STEPS]
 
 
-def drawn(count: int, seed_number: int, first_number: int) -> list[Sequence]:
+def drawn(count: int, seed_number: int, first_number: int, scene: str) -> list[Sequence]:
     """That many different sequences, named by numbers from the first on."""
     found: dict[str, list[Step]] = {}
 
@@ -167,7 +168,7 @@ def drawn(count: int, seed_number: int, first_number: int) -> list[Sequence]:
                 database=None,
                 deadline=None,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-            )(given(step_lists())(keep))
+            )(given(step_lists(SUBJECTS[scene]))(keep))
         )
         test()
         number += 1

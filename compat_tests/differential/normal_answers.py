@@ -67,6 +67,8 @@ _MEASURED: Final = frozenset(
         "session_lifetime_ms",
     }
 )
+_SETS: Final = frozenset({"subscribed_topic_names"})
+"""Lists that are sets in Kafka: in the order of a hash table."""
 _NAMES: Final = frozenset(
     [
         "name",
@@ -178,7 +180,8 @@ class NormalAnswers:
             kept = [row for each, row in rows if not self._is_of_others(each, row)]
             if value and isinstance(value[0], FetchableTopicResponse):
                 kept = _joined(kept)
-            return sorted(kept, key=self._sort_key) if field.element == "struct" or len(kept) < 2 else kept
+            in_any_order = field.element == "struct" or field.name in _SETS
+            return sorted(kept, key=self._sort_key) if in_any_order and len(kept) > 1 else kept
         return self._element(field, value, version)
 
     def _element(self, field: Field, value: Any, version: int) -> Any:

@@ -38,10 +38,10 @@ class Outcome:
     disagreements: list[Disagreement] = field(default_factory=list)
 
 
-def replay(node: BrokerProcess, recorded: Iterable[RecordedSequence]) -> Outcome:
+def replay(node: BrokerProcess, scene: str, recorded: Iterable[RecordedSequence]) -> Outcome:
     """Ask a node that runs."""
     outcome = Outcome()
-    asking = asker(node)
+    asking = asker(node, scene)
     try:
         for each in recorded:
             for number, verdict in verdicts(asking, each):

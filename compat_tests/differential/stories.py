@@ -11,7 +11,7 @@ from pykbroker.protocol.api_keys import ApiKey
 
 from .field_values import LARGE
 from .record_batches import T0
-from .sequences import CONTROLLER, Sequence, Step, Tree, ref, versions_of
+from .sequences import CONTROLLER, Step, Tree, ref, versions_of
 
 A_TOPIC, A_BROKER, A_LOGGER, CLIENT_METRICS, A_GROUP = 2, 4, 8, 16, 32
 
@@ -1040,7 +1040,6 @@ STORIES: Final[tuple[tuple[Step, ...], ...]] = (
     CONTROLLERS,
     MORE_CONTROLLERS,
 )
-STORIES_ONCE: Final = tuple(each for at, each in enumerate(STORIES) if each not in STORIES[:at])
 
 
 def on_every_version(story: tuple[Step, ...]) -> list[tuple[Step, ...]]:
@@ -1053,9 +1052,3 @@ def on_every_version(story: tuple[Step, ...]) -> list[tuple[Step, ...]]:
         )
         for turn in range(max(map(len, ranges)))
     ]
-
-
-def directed() -> list[Sequence]:
-    """Return each story once for each version."""
-    stories = [steps for story in STORIES_ONCE for steps in on_every_version(story)]
-    return [Sequence(f"s{number:05d}", (*TOPICS_STORY, *steps)) for number, steps in enumerate(stories, 1)]

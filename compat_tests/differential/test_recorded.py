@@ -20,6 +20,8 @@ CHAPTERS = (
     "directed-plain",
     "errors-plain",
     "errors-rights",
+    "groups-directed",
+    "groups-rights",
     "plain-01",
     "plain-02",
     "plain-03",
@@ -47,7 +49,7 @@ def running(directory: Path, scene: str) -> Iterator[BrokerProcess]:
 def test_a_chapter_is_answered_as_by_apache_kafka(name: str, tmp_path: Path) -> None:
     chapter = Chapter.read(name)
     with running(tmp_path / "node", chapter.scene) as node:
-        outcome = replay(node, chapter.sequences)
+        outcome = replay(node, chapter.scene, chapter.sequences)
     shown = "\n".join(map(str, outcome.disagreements[:MOST_SHOWN]))
     assert not outcome.disagreements, f"{len(outcome.disagreements)} disagreements in {outcome.cases} cases\n{shown}"
     assert outcome.cases == sum(len(each.sequence.steps) for each in chapter.sequences)

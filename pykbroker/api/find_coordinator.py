@@ -120,12 +120,12 @@ def _may_find(context: RequestContext[Broker], key_type: int, key: str) -> bool:
 
 async def _find(context: RequestContext[Broker], key_type: int, key: str) -> Coordinator:
     coordinator = _coordinator_of_type(context, key_type)
+    # Where several may be asked for, Kafka gives the error of one alone.
+    words = None if context.header.api_version < _COORDINATOR_KEYS_SINCE else ""
     if coordinator is not None and not _may_find(context, key_type, key):
-        # Where several may be asked for, Kafka gives the error of one alone.
-        is_alone = context.header.api_version < _COORDINATOR_KEYS_SINCE
-        return _failed(key, _DENIALS[key_type], None if is_alone else "")
+        return _failed(key, _DENIALS[key_type], words)
     if key_type == CoordinatorType.SHARE and (coordinator is None or parse_coordinator_key(key) is None):
-        return _failed(key, ErrorCode.INVALID_REQUEST)
+        return _failed(key, ErrorCode.INVALID_REQUEST, words)
     if coordinator is not None:
         return await _coordinator(context, coordinator, key)
     return _failed(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinators of type {key_type}")

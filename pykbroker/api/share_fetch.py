@@ -52,9 +52,9 @@ async def share_fetch(context: RequestContext[Broker], request: ShareFetchReques
         key = session_key(context, request.group_id, request.member_id)
         if context.header.api_version >= RENEWS_SINCE and request.is_renew_ack:
             _check_renewal(request)
+        session, acknowledges = await _session(context, request, key)
         if request.share_acquire_mode not in _ACQUIRE_MODES:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka has it
-        session, acknowledges = await _session(context, request, key)
     except ApiError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             await _idle(context, request.max_wait_ms)  # so that the client does not ask again and again

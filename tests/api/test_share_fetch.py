@@ -478,6 +478,18 @@ def test_requests_of_nobody_are_refused(node: ApiNode, change: dict[str, Any], e
     at_work(node, test)
 
 
+def test_an_unknown_acquire_mode_is_refused_behind_the_epoch(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=0)
+        for epoch, error in ((7, ErrorCode.INVALID_SHARE_SESSION_EPOCH), (1, ErrorCode.UNKNOWN_SERVER_ERROR)):
+            assert (await anna.fetch(epoch=epoch, share_acquire_mode=2)).error_code == error
+
+    at_work(node, test)
+
+
 def test_without_the_feature_there_are_no_share_groups(tmp_path: Path) -> None:
     node = ApiNode(tmp_path)
 

@@ -139,7 +139,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        return ErrorCode.GROUP_ID_NOT_FOUND
+        """A fetch finds none, which is no error (OffsetMetadataManager.fetchOffsets)."""
+        return ErrorCode.NONE
 
     def validate_offset_delete(self) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND

@@ -5,10 +5,15 @@ The models are Kafka's `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
-from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, TaskIds
+from pykbroker.protocol.messages.streams_groups import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestTopology,
+    TaskIds,
+)
 
 from ..common.group import GroupType
 from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_epoch_of_member
@@ -66,12 +71,22 @@ def _what_is_wrong_with_epoch(request: StreamsGroupHeartbeatRequest) -> str | No
                 return f"{name} must be empty when (re-)joining."
         if request.topology is None:
             return "Topology must be non-null when (re-)joining."
+        _check_subtopologies(request.topology)
         _check_changelogs(request)
     elif request.member_epoch == STATIC_LEAVING_EPOCH:
         return "InstanceId can't be null."  # Kafka comes here too: it has refused those who are static before
     elif request.member_epoch < STATIC_LEAVING_EPOCH:
         return f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."
     return None
+
+
+def _check_subtopologies(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    """Raises ApiError where two subtopologies have one id; Kafka fails within (UNKNOWN_SERVER_ERROR)."""
+    counted = Counter(each.subtopology_id for each in topology.subtopologies)
+    for name, count in counted.items():
+        if count > 1:
+            words = f"{count} subtopologies have the id {name}."
+            raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, words)
 
 
 def _check_changelogs(request: StreamsGroupHeartbeatRequest) -> None:

@@ -329,7 +329,8 @@ class SharePartitions:
     ) -> Outcome:
         led = self._led.get(SharePartitionKey(group_id, *at))
         if led is None:
-            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ApiError(code, code.description)
         share = led.active
         if share is None:
             return ApiError(
