@@ -98,14 +98,11 @@ def test_a_topology_that_is_too_large_is_refused(node: ApiNode, large: Any) -> N
 
 def test_a_topology_with_two_subtopologies_of_one_id_is_refused(node: ApiNode) -> None:
     twice = topology(subtopology("0", TOPIC), subtopology("0", "other"))
-    refused, described = ask(
-        node, streams_joining("group", "member", twice), StreamsGroupDescribeRequest(group_ids=["group"])
-    )
+    (refused,) = ask(node, streams_joining("group", "member", twice))
     assert (refused.error_code, refused.error_message) == (
         ErrorCode.STREAMS_INVALID_TOPOLOGY,
         "2 subtopologies have the id 0.",
     )
-    assert described.groups[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_topology_with_too_many_tasks_is_refused(node: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:
