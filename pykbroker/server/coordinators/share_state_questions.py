@@ -97,7 +97,7 @@ class Question(Generic[AskedT, AnswerT]):
         return structs.request(group_id=group_id, topics=named)
 
     def asked_in(self, request: Any) -> Iterator[AskedT]:
-        """What a request asks."""
+        """The questions of a request, one for each partition that it names."""
         for topic in request.topics:
             for each in topic.partitions:
                 yield self.asked(SharePartitionKey(request.group_id, topic.topic_id, each.partition), each)
