@@ -44,7 +44,7 @@ def step(
         topic_ids=frozenset(topics),
         has_subscription_changed=changed,
         owned=owned,
-        is_free=lambda topic, partition: partition not in taken,
+        owned_of=lambda topic: taken,
     ).next()
 
 

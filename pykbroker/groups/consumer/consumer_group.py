@@ -27,7 +27,7 @@ assignment (`target_assignment`), moves a member towards it (`reconciliation`) o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from enum import Enum
 from typing import ClassVar, Final, Self
 
@@ -112,6 +112,10 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
         owner = self.owner_of(topic_id, partition)
         return NO_EPOCH if owner is None else self.members[owner].member_epoch
 
+    def owned_of(self, topic_id: bytes) -> Container[int]:
+        """The partitions of the topic that a member has, or must still give up."""
+        return self._owners.get(topic_id, ())
+
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
         return self._owners.get(topic_id, {}).get(partition)
 
@@ -167,14 +171,15 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
         changes no owner, since the member may have lost partitions by records that compaction has taken meanwhile.
         """
         old = self.members.get(member.member_id)
-        if old is not None:
-            self._forget_subscription(old)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        self.subscribed_topic_names.update(member.subscribed_topic_names)
-        if member.subscribed_topic_regex:
-            self.subscribed_regexes[member.subscribed_topic_regex] += 1
+        if old is None or not old.is_subscribed_as(member):
+            if old is not None:
+                self._forget_subscription(old)
+            self.subscribed_topic_names.update(member.subscribed_topic_names)
+            if member.subscribed_topic_regex:
+                self.subscribed_regexes[member.subscribed_topic_regex] += 1
         if old is None or (old.assigned, old.pending_revocation) != (member.assigned, member.pending_revocation):
             if old is not None:
                 self._disown(old)

@@ -85,6 +85,13 @@ class ConsumerGroupMember(CommittingMember):
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None
 
+    def is_subscribed_as(self, other: ConsumerGroupMember) -> bool:
+        """Tell whether both name the same topics and use the same expression."""
+        return (
+            self.subscribed_topic_names == other.subscribed_topic_names
+            and self.subscribed_topic_regex == other.subscribed_topic_regex
+        )
+
     def is_reconciled_to(self, target_assignment_epoch: int) -> bool:
         return self.state is STABLE and self.member_epoch == target_assignment_epoch
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..common.config import ConsumerGroupConfig
 from ..common.context import Step
 from ..common.topic_changes import TopicChanges
-from ..common.topics import MetadataHash, TopicsView, topic_ids
+from ..common.topics import MetadataHash, TopicsView
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember
 from .consumer_records import assignment_record, member_record, partition_metadata_tombstone
@@ -125,14 +125,16 @@ class MemberProgress:
     ) -> ConsumerGroupMember | None:
         if not has_subscription_changed and member.is_reconciled_to(group.assignment_epoch):
             return member
+        target, names = group.target_of(member), group.subscription_of(member)
         current = Reconciliation(
             member=member,
             target_epoch=group.assignment_epoch,
-            target=group.target_of(member),
-            topic_ids=topic_ids(self._topics, group.subscription_of(member)),
+            target=target,
+            # A member may be subscribed to very many topics, of which it has a few.
+            topic_ids=frozenset(each for each in {*target, *member.assigned} if self._topics.topic_name(each) in names),
             has_subscription_changed=has_subscription_changed,
             owned=owned,
-            is_free=lambda topic_id, partition: group.owner_of(topic_id, partition) is None,
+            owned_of=group.owned_of,
         ).next()
         if current is None or current == member:
             return current

@@ -7,7 +7,7 @@ have it gets in later heartbeats. The model is Kafka's `CurrentAssignmentBuilder
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,10 +29,10 @@ ReportedPartitions: TypeAlias = Mapping[bytes, Set[int]]
 class Reconciliation:
     """The facts that decide one member's next step.
 
-    topic_ids: what the member is subscribed to; of other topics it gets nothing.
+    topic_ids: of what it has and should have, the topics that it is subscribed to; of other topics it gets nothing.
 
-    owned: what the member reports, None where it reports nothing. is_free: whether no member has the partition, or must
-    still give it up. has_subscription_changed: since the member's last heartbeat.
+    owned: what the member reports, None where it reports nothing. owned_of: the partitions of a topic that some member
+    has, or must still give up. has_subscription_changed: since the member's last heartbeat.
     """
 
     member: ConsumerGroupMember
@@ -41,7 +41,7 @@ class Reconciliation:
     topic_ids: frozenset[bytes]
     has_subscription_changed: bool
     owned: ReportedPartitions | None
-    is_free: Callable[[bytes, int], bool]
+    owned_of: Callable[[bytes], Container[int]]
 
     def next(self) -> ConsumerGroupMember | None:
         """The member after its step, unchanged where it can take none yet; None where it has to start anew."""
@@ -89,7 +89,7 @@ class Reconciliation:
             if leaving := {partition: epoch for partition, epoch in current.items() if partition not in target}:
                 revoked[topic_id] = leaving
             missing = sorted(target - staying.keys())
-            if free := [partition for partition in missing if self._can_get(topic_id, partition)]:
+            if free := self._free(topic_id, missing):
                 released[topic_id] = free
             awaits_release |= len(free) < len(missing)
         if revoked and self._owns_any(revoked):
@@ -101,6 +101,7 @@ class Reconciliation:
         state = UNRELEASED_PARTITIONS if awaits_release else STABLE
         return self.member.in_epoch(self.target_epoch, state=state, assigned=kept, pending_revocation={})
 
-    def _can_get(self, topic_id: bytes, partition: int) -> bool:
-        """Tell whether the partition is free, or is one that the member itself is giving up."""
-        return self.is_free(topic_id, partition) or partition in self.member.pending_revocation.get(topic_id, {})
+    def _free(self, topic_id: bytes, partitions: Sequence[int]) -> list[int]:
+        """Those of the partitions that nobody has, or that the member itself is giving up."""
+        taken, mine = self.owned_of(topic_id), self.member.pending_revocation.get(topic_id, {})
+        return [partition for partition in partitions if partition not in taken or partition in mine]

@@ -1,20 +1,21 @@
 """The five questions to share coordinators, from the protocol's messages and back: whoever asks and whoever answers
 has them from here (KIP-932).
 
-A message has share partitions of one group, by topic. Entries are made one after the other, so that a caller can have
-turns in between.
+A message has share partitions of one group, by topic: all five requests have one shape, and all five responses, in
+structs of their own. Entries are made one after the other, so that a caller can have turns in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from pykbroker.client.errors import code_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages import share_state as messages
-from pykbroker.protocol.schema import Message
+from pykbroker.protocol.schema import Message, Struct
 from pykbroker.sharing.coordinator.requests import (
     Delete,
     Initialize,
@@ -37,30 +38,84 @@ AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT", Outcome, PartitionState)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Structs:
+    """The structs of a question: of the request and the response, of a topic in each, and of a partition in each."""
+
+    request: Callable[..., Message]
+    topic: Callable[..., Struct]
+    partition: Callable[..., Struct]
+    response: type[Any]
+    topic_result: Callable[..., Struct]
+    partition_result: Callable[..., Struct]
+
+
+def _one(asked: object) -> int:
+    return 1
+
+
+def _no_batches(answer: object) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Question(Generic[AskedT, AnswerT]):
     """A question about share partitions.
 
     verb: in messages of errors. request: to the shard of a partition. key: of what is asked. weight: how many entries
     it has. batches_of: how many an answer has. failed: the answer that has nothing but an error.
 
-    message: the request to another broker, about one group. response_type: its response.
-    asked_in: what a request asks. result: the row of an answer in a response. response: of such rows, by topic.
-    answer_in: the answer in a row of a response.
+    fields: what is asked, as fields of a partition in the request; asked: the same read back. result_fields: an answer,
+    as fields of a partition in the response; answer_in: the same read back.
     """
 
     verb: str
     request: Callable[[tuple[AskedT, ...]], ShareStateRequest]
-    key: Callable[[AskedT], SharePartitionKey]
-    weight: Callable[[AskedT], int]
-    batches_of: Callable[[AnswerT], int]
+    structs: Structs
+    key: Callable[[AskedT], SharePartitionKey] = attrgetter("key")
+    weight: Callable[[AskedT], int] = _one
+    batches_of: Callable[[AnswerT], int] = _no_batches
     failed: Callable[[SharePartitionKey, ErrorCode, str | None], AnswerT]
-    message: Callable[[str, Iterable[AskedT]], Message]
-    response_type: type[Message]
-    asked_in: Callable[[Any], Iterator[AskedT]]
-    result: Callable[[AnswerT], Any]
-    response: Callable[[dict[bytes, dict[int, Any]]], Message]
+    fields: Callable[[AskedT], Mapping[str, Any]]
+    asked: Callable[[SharePartitionKey, Any], AskedT]
+    result_fields: Callable[[AnswerT], Mapping[str, Any]]
     answer_in: Callable[[SharePartitionKey, Any], AnswerT]
+
+    @property
+    def response_type(self) -> type[Message]:
+        return self.structs.response
+
+    def message(self, group_id: str, asked: Iterable[AskedT]) -> Message:
+        """Make the request to another broker, about one group."""
+        structs = self.structs
+        topics: dict[bytes, list[Struct]] = {}
+        for each in asked:
+            key = self.key(each)
+            row = structs.partition(partition=key.partition, **self.fields(each))
+            topics.setdefault(key.topic_id, []).append(row)
+        named = [structs.topic(topic_id=topic_id, partitions=rows) for topic_id, rows in topics.items()]
+        return structs.request(group_id=group_id, topics=named)
+
+    def asked_in(self, request: Any) -> Iterator[AskedT]:
+        """The questions of a request, one for each partition that it names."""
+        for topic in request.topics:
+            for each in topic.partitions:
+                yield self.asked(SharePartitionKey(request.group_id, topic.topic_id, each.partition), each)
+
+    def result(self, answer: AnswerT) -> Struct:
+        """The answer as a partition of a response: its error, or what it says."""
+        row = self.structs.partition_result
+        if answer.error_code is not ErrorCode.NONE:
+            code, message = answer.error_code, answer.error_message
+            return row(partition=answer.key.partition, error_code=code, error_message=message)
+        return row(partition=answer.key.partition, **self.result_fields(answer))
+
+    def response(self, topics: dict[bytes, dict[int, Any]]) -> Message:
+        """Make the response of such partitions, by topic id and number."""
+        structs = self.structs
+        results = [structs.topic_result(topic_id=each, partitions=list(rows.values())) for each, rows in topics.items()]
+        response: Message = structs.response(results=results)
+        return response
 
 
 def answers_in(question: Question[AskedT, AnswerT], response: Any, asked: Sequence[AskedT]) -> list[AnswerT]:
@@ -77,13 +132,6 @@ def answers_in(question: Question[AskedT, AnswerT], response: Any, asked: Sequen
     return answers
 
 
-def _by_topic(rows: Iterable[tuple[SharePartitionKey, Any]]) -> dict[bytes, list[Any]]:
-    topics: dict[bytes, list[Any]] = {}
-    for key, row in rows:
-        topics.setdefault(key.topic_id, []).append(row)
-    return topics
-
-
 def _failed_outcome(key: SharePartitionKey, error_code: ErrorCode, message: str | None) -> Outcome:
     return Outcome(key, error_code, message)
 
@@ -96,122 +144,8 @@ def _outcome_in(key: SharePartitionKey, row: Any) -> Outcome:
     return Outcome(key, code_of(row.error_code), row.error_message)
 
 
-def _own_key(asked: Initialization | Reading | Writing) -> SharePartitionKey:
-    return asked.key
-
-
-def _one(asked: object) -> int:
-    return 1
-
-
-def _no_batches(answer: object) -> int:
-    return 0
-
-
-def _batches_of(state: PartitionState) -> int:
-    return len(state.batches)
-
-
-def _rows(topics: dict[bytes, dict[int, Any]]) -> Iterator[tuple[bytes, list[Any]]]:
-    return ((topic_id, list(rows.values())) for topic_id, rows in topics.items())
-
-
-# Initializing
-
-
-def _initialize_message(group_id: str, asked: Iterable[Initialization]) -> Message:
-    rows = _by_topic(
-        (
-            each.key,
-            messages.InitializeShareGroupStateRequestPartitionData(
-                partition=each.key.partition, state_epoch=each.state_epoch, start_offset=each.start_offset
-            ),
-        )
-        for each in asked
-    )
-    topics = [messages.InitializeStateData(topic_id=topic_id, partitions=each) for topic_id, each in rows.items()]
-    return messages.InitializeShareGroupStateRequest(group_id=group_id, topics=topics)
-
-
-def _initializations_in(request: messages.InitializeShareGroupStateRequest) -> Iterator[Initialization]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            key = SharePartitionKey(request.group_id, topic.topic_id, each.partition)
-            yield Initialization(key, each.state_epoch, each.start_offset)
-
-
-def _initialize_result(outcome: Outcome) -> messages.InitializeShareGroupStateResponsePartitionResult:
-    return messages.InitializeShareGroupStateResponsePartitionResult(
-        partition=outcome.key.partition, error_code=outcome.error_code, error_message=outcome.error_message
-    )
-
-
-def _initialize_response(topics: dict[bytes, dict[int, Any]]) -> Message:
-    results = [messages.InitializeStateResult(topic_id=each, partitions=rows) for each, rows in _rows(topics)]
-    return messages.InitializeShareGroupStateResponse(results=results)
-
-
-INITIALIZE: Final[Question[Initialization, Outcome]] = Question(
-    "initialize share group state",
-    Initialize,
-    _own_key,
-    _one,
-    _no_batches,
-    _failed_outcome,
-    _initialize_message,
-    messages.InitializeShareGroupStateResponse,
-    _initializations_in,
-    _initialize_result,
-    _initialize_response,
-    _outcome_in,
-)
-
-
-# Reading
-
-
-def _read_message(group_id: str, asked: Iterable[Reading]) -> Message:
-    rows = _by_topic(
-        (
-            each.key,
-            messages.ReadShareGroupStateRequestPartitionData(
-                partition=each.key.partition, leader_epoch=each.leader_epoch
-            ),
-        )
-        for each in asked
-    )
-    topics = [messages.ReadStateData(topic_id=topic_id, partitions=each) for topic_id, each in rows.items()]
-    return messages.ReadShareGroupStateRequest(group_id=group_id, topics=topics)
-
-
-def _readings_in(
-    request: messages.ReadShareGroupStateRequest | messages.ReadShareGroupStateSummaryRequest,
-) -> Iterator[Reading]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            yield Reading(SharePartitionKey(request.group_id, topic.topic_id, each.partition), each.leader_epoch)
-
-
-def _read_result(state: PartitionState) -> messages.ReadShareGroupStateResponsePartitionResult:
-    row = messages.ReadShareGroupStateResponsePartitionResult(partition=state.key.partition)
-    if state.error_code is not ErrorCode.NONE:
-        row.error_code, row.error_message = state.error_code, state.error_message
-        return row
-    row.state_epoch, row.start_offset = state.state_epoch, state.start_offset
-    row.state_batches = [_written(batch) for batch in state.batches]
-    return row
-
-
-def _read_response(topics: dict[bytes, dict[int, Any]]) -> Message:
-    results = [messages.ReadStateResult(topic_id=each, partitions=rows) for each, rows in _rows(topics)]
-    return messages.ReadShareGroupStateResponse(results=results)
-
-
-def _state_in(key: SharePartitionKey, row: messages.ReadShareGroupStateResponsePartitionResult) -> PartitionState:
-    if row.error_code != ErrorCode.NONE:
-        return _failed_state(key, code_of(row.error_code), row.error_message)
-    batches = tuple(map(_batch_in, row.state_batches))
-    return PartitionState(key, state_epoch=row.state_epoch, start_offset=row.start_offset, batches=batches)
+def _outcome_fields(outcome: Outcome) -> Mapping[str, Any]:
+    return {"error_message": outcome.error_message}
 
 
 def _written(batch: StateBatch) -> messages.StateBatch:
@@ -223,166 +157,139 @@ def _batch_in(batch: messages.StateBatch) -> StateBatch:
     return StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
 
 
+INITIALIZE: Final[Question[Initialization, Outcome]] = Question(
+    verb="initialize share group state",
+    request=Initialize,
+    structs=Structs(
+        request=messages.InitializeShareGroupStateRequest,
+        topic=messages.InitializeStateData,
+        partition=messages.InitializeShareGroupStateRequestPartitionData,
+        response=messages.InitializeShareGroupStateResponse,
+        topic_result=messages.InitializeStateResult,
+        partition_result=messages.InitializeShareGroupStateResponsePartitionResult,
+    ),
+    failed=_failed_outcome,
+    fields=lambda asked: {"state_epoch": asked.state_epoch, "start_offset": asked.start_offset},
+    asked=lambda key, row: Initialization(key, row.state_epoch, row.start_offset),
+    result_fields=_outcome_fields,
+    answer_in=_outcome_in,
+)
+
+
+# Reading
+
+
+def _reading_fields(asked: Reading) -> Mapping[str, Any]:
+    return {"leader_epoch": asked.leader_epoch}
+
+
+def _reading(key: SharePartitionKey, row: Any) -> Reading:
+    return Reading(key, row.leader_epoch)
+
+
+def _state_fields(state: PartitionState) -> Mapping[str, Any]:
+    return {
+        "state_epoch": state.state_epoch,
+        "start_offset": state.start_offset,
+        "state_batches": list(map(_written, state.batches)),
+    }
+
+
+def _state_in(key: SharePartitionKey, row: messages.ReadShareGroupStateResponsePartitionResult) -> PartitionState:
+    if row.error_code != ErrorCode.NONE:
+        return _failed_state(key, code_of(row.error_code), row.error_message)
+    batches = tuple(map(_batch_in, row.state_batches))
+    return PartitionState(key, state_epoch=row.state_epoch, start_offset=row.start_offset, batches=batches)
+
+
 READ: Final[Question[Reading, PartitionState]] = Question(
-    "read share group state",
-    Read,
-    _own_key,
-    _one,
-    _batches_of,
-    _failed_state,
-    _read_message,
-    messages.ReadShareGroupStateResponse,
-    _readings_in,
-    _read_result,
-    _read_response,
-    _state_in,
+    verb="read share group state",
+    request=Read,
+    structs=Structs(
+        request=messages.ReadShareGroupStateRequest,
+        topic=messages.ReadStateData,
+        partition=messages.ReadShareGroupStateRequestPartitionData,
+        response=messages.ReadShareGroupStateResponse,
+        topic_result=messages.ReadStateResult,
+        partition_result=messages.ReadShareGroupStateResponsePartitionResult,
+    ),
+    batches_of=lambda state: len(state.batches),
+    failed=_failed_state,
+    fields=_reading_fields,
+    asked=_reading,
+    result_fields=_state_fields,
+    answer_in=_state_in,
 )
 
 
 # Writing
 
 
-def _write_message(group_id: str, asked: Iterable[Writing]) -> Message:
-    rows = _by_topic(
-        (
-            each.key,
-            messages.WriteShareGroupStateRequestPartitionData(
-                partition=each.key.partition,
-                state_epoch=each.state_epoch,
-                leader_epoch=each.leader_epoch,
-                start_offset=each.start_offset,
-                delivery_complete_count=each.delivery_complete_count,
-                state_batches=[_written(batch) for batch in each.batches],
-            ),
-        )
-        for each in asked
-    )
-    topics = [messages.WriteStateData(topic_id=topic_id, partitions=each) for topic_id, each in rows.items()]
-    return messages.WriteShareGroupStateRequest(group_id=group_id, topics=topics)
+def _writing_fields(asked: Writing) -> Mapping[str, Any]:
+    return {
+        "state_epoch": asked.state_epoch,
+        "leader_epoch": asked.leader_epoch,
+        "start_offset": asked.start_offset,
+        "delivery_complete_count": asked.delivery_complete_count,
+        "state_batches": list(map(_written, asked.batches)),
+    }
 
 
-def _writings_in(request: messages.WriteShareGroupStateRequest) -> Iterator[Writing]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            yield Writing(
-                SharePartitionKey(request.group_id, topic.topic_id, each.partition),
-                each.state_epoch,
-                each.leader_epoch,
-                each.start_offset,
-                each.delivery_complete_count,
-                tuple(map(_batch_in, each.state_batches)),
-            )
-
-
-def _write_weight(asked: Writing) -> int:
-    return 1 + len(asked.batches)
-
-
-def _write_result(outcome: Outcome) -> messages.WriteShareGroupStateResponsePartitionResult:
-    return messages.WriteShareGroupStateResponsePartitionResult(
-        partition=outcome.key.partition, error_code=outcome.error_code, error_message=outcome.error_message
-    )
-
-
-def _write_response(topics: dict[bytes, dict[int, Any]]) -> Message:
-    results = [messages.WriteStateResult(topic_id=each, partitions=rows) for each, rows in _rows(topics)]
-    return messages.WriteShareGroupStateResponse(results=results)
+def _writing(key: SharePartitionKey, row: messages.WriteShareGroupStateRequestPartitionData) -> Writing:
+    batches = tuple(map(_batch_in, row.state_batches))
+    return Writing(key, row.state_epoch, row.leader_epoch, row.start_offset, row.delivery_complete_count, batches)
 
 
 WRITE: Final[Question[Writing, Outcome]] = Question(
-    "write share group state",
-    Write,
-    _own_key,
-    _write_weight,
-    _no_batches,
-    _failed_outcome,
-    _write_message,
-    messages.WriteShareGroupStateResponse,
-    _writings_in,
-    _write_result,
-    _write_response,
-    _outcome_in,
+    verb="write share group state",
+    request=Write,
+    structs=Structs(
+        request=messages.WriteShareGroupStateRequest,
+        topic=messages.WriteStateData,
+        partition=messages.WriteShareGroupStateRequestPartitionData,
+        response=messages.WriteShareGroupStateResponse,
+        topic_result=messages.WriteStateResult,
+        partition_result=messages.WriteShareGroupStateResponsePartitionResult,
+    ),
+    weight=lambda asked: 1 + len(asked.batches),
+    failed=_failed_outcome,
+    fields=_writing_fields,
+    asked=_writing,
+    result_fields=_outcome_fields,
+    answer_in=_outcome_in,
 )
 
 
-# Deleting
-
-
-def _delete_message(group_id: str, asked: Iterable[SharePartitionKey]) -> Message:
-    rows = _by_topic(
-        (key, messages.DeleteShareGroupStateRequestPartitionData(partition=key.partition)) for key in asked
-    )
-    topics = [messages.DeleteStateData(topic_id=topic_id, partitions=each) for topic_id, each in rows.items()]
-    return messages.DeleteShareGroupStateRequest(group_id=group_id, topics=topics)
-
-
-def _keys_in(request: messages.DeleteShareGroupStateRequest) -> Iterator[SharePartitionKey]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            yield SharePartitionKey(request.group_id, topic.topic_id, each.partition)
-
-
-def _itself(key: SharePartitionKey) -> SharePartitionKey:
-    return key
-
-
-def _delete_result(outcome: Outcome) -> messages.DeleteShareGroupStateResponsePartitionResult:
-    return messages.DeleteShareGroupStateResponsePartitionResult(
-        partition=outcome.key.partition, error_code=outcome.error_code, error_message=outcome.error_message
-    )
-
-
-def _delete_response(topics: dict[bytes, dict[int, Any]]) -> Message:
-    results = [messages.DeleteStateResult(topic_id=each, partitions=rows) for each, rows in _rows(topics)]
-    return messages.DeleteShareGroupStateResponse(results=results)
-
-
 DELETE: Final[Question[SharePartitionKey, Outcome]] = Question(
-    "delete share group state",
-    Delete,
-    _itself,
-    _one,
-    _no_batches,
-    _failed_outcome,
-    _delete_message,
-    messages.DeleteShareGroupStateResponse,
-    _keys_in,
-    _delete_result,
-    _delete_response,
-    _outcome_in,
+    verb="delete share group state",
+    request=Delete,
+    structs=Structs(
+        request=messages.DeleteShareGroupStateRequest,
+        topic=messages.DeleteStateData,
+        partition=messages.DeleteShareGroupStateRequestPartitionData,
+        response=messages.DeleteShareGroupStateResponse,
+        topic_result=messages.DeleteStateResult,
+        partition_result=messages.DeleteShareGroupStateResponsePartitionResult,
+    ),
+    key=lambda key: key,
+    failed=_failed_outcome,
+    fields=lambda key: {},
+    asked=lambda key, row: key,
+    result_fields=_outcome_fields,
+    answer_in=_outcome_in,
 )
 
 
 # Reading summaries
 
 
-def _summary_message(group_id: str, asked: Iterable[Reading]) -> Message:
-    rows = _by_topic(
-        (
-            each.key,
-            messages.ReadShareGroupStateSummaryRequestPartitionData(
-                partition=each.key.partition, leader_epoch=each.leader_epoch
-            ),
-        )
-        for each in asked
-    )
-    topics = [messages.ReadStateSummaryData(topic_id=topic_id, partitions=each) for topic_id, each in rows.items()]
-    return messages.ReadShareGroupStateSummaryRequest(group_id=group_id, topics=topics)
-
-
-def _summary_result(state: PartitionState) -> messages.ReadShareGroupStateSummaryResponsePartitionResult:
-    row = messages.ReadShareGroupStateSummaryResponsePartitionResult(partition=state.key.partition)
-    if state.error_code is not ErrorCode.NONE:
-        row.error_code, row.error_message = state.error_code, state.error_message
-        return row
-    row.state_epoch, row.leader_epoch = state.state_epoch, state.leader_epoch
-    row.start_offset, row.delivery_complete_count = state.start_offset, state.delivery_complete_count
-    return row
-
-
-def _summary_response(topics: dict[bytes, dict[int, Any]]) -> Message:
-    results = [messages.ReadStateSummaryResult(topic_id=each, partitions=rows) for each, rows in _rows(topics)]
-    return messages.ReadShareGroupStateSummaryResponse(results=results)
+def _summary_fields(state: PartitionState) -> Mapping[str, Any]:
+    return {
+        "state_epoch": state.state_epoch,
+        "leader_epoch": state.leader_epoch,
+        "start_offset": state.start_offset,
+        "delivery_complete_count": state.delivery_complete_count,
+    }
 
 
 def _summary_in(
@@ -394,18 +301,21 @@ def _summary_in(
 
 
 READ_SUMMARY: Final[Question[Reading, PartitionState]] = Question(
-    "read share group state summary",
-    ReadSummary,
-    _own_key,
-    _one,
-    _no_batches,
-    _failed_state,
-    _summary_message,
-    messages.ReadShareGroupStateSummaryResponse,
-    _readings_in,
-    _summary_result,
-    _summary_response,
-    _summary_in,
+    verb="read share group state summary",
+    request=ReadSummary,
+    structs=Structs(
+        request=messages.ReadShareGroupStateSummaryRequest,
+        topic=messages.ReadStateSummaryData,
+        partition=messages.ReadShareGroupStateSummaryRequestPartitionData,
+        response=messages.ReadShareGroupStateSummaryResponse,
+        topic_result=messages.ReadStateSummaryResult,
+        partition_result=messages.ReadShareGroupStateSummaryResponsePartitionResult,
+    ),
+    failed=_failed_state,
+    fields=_reading_fields,
+    asked=_reading,
+    result_fields=_summary_fields,
+    answer_in=_summary_in,
 )
 
 
