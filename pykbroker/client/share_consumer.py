@@ -44,7 +44,7 @@ _NO_EPOCH = -1
 
 
 class AcquireMode(IntEnum):
-    """How many records a fetch gives (KIP-1206): whole batches, or no more than asked for."""
+    """The bound on the records of a fetch (KIP-1206): whole batches, or no more than asked for."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1

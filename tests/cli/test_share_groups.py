@@ -95,6 +95,16 @@ def test_a_member_is_shown_while_it_reads(call: Call, start: Start, topic: str, 
     assert call(f"share-groups describe {share_group}").cells[0][4] == "0"
 
 
+def test_a_wait_knows_the_lag_of_a_share_group(call: Call, topic: str, share_group: str) -> None:
+    waits = f"wait --group {share_group} --timeout 100ms"
+    assert call(f"{waits} --lag 10").code == 0
+    assert "its lag is 10" in call(f"{waits} --lag 9").err
+    assert call(f"{waits} --state Empty --members 0").code == 0
+    call(f"share-groups reset-offsets {share_group} --to-latest --yes")
+    assert call(f"{waits} --lag 0 --topic {topic}").code == 0
+    assert "it has no committed offset" in call(f"wait --group {share_group}x --timeout 100ms --lag 0").err
+
+
 def test_records_are_accepted_released_and_rejected(call: Call, run: Call, topic: str, share_group: str) -> None:
     read = f"consume --topic {topic} --group {share_group} --share --timeout-ms 60000"
     delivery = "--formatter-property print.delivery=true"
