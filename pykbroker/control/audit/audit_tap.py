@@ -15,6 +15,7 @@ from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.framing import RequestHeader, decode_request_header, decode_response_header
 from pykbroker.protocol.messages.fetch import FetchResponse
+from pykbroker.protocol.messages.share_groups import ShareFetchResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import ConnectionState
 from pykbroker.server.network.tap import Answer, Handle, Tap
@@ -84,7 +85,7 @@ class AuditTap:
 
 
 def _decoded(header: RequestHeader, answer: Sequence[Part]) -> Message | None:
-    """Return a response; of the records that it has for a partition, only the last batch."""
+    """Return a response; of the records that it has for a partition, only the last batch, or none of a ShareFetch."""
     data = with_headers(answer)
     try:
         _, body = decode_response_header(data, header.api_key, header.api_version)
@@ -96,4 +97,8 @@ def _decoded(header: RequestHeader, answer: Sequence[Part]) -> Message | None:
             for partition in topic.partitions:
                 if isinstance(partition.records, (bytes, memoryview)):
                     partition.records = last_batch(partition.records)
+    elif isinstance(message, ShareFetchResponse):
+        for shared in message.responses:
+            for each in shared.partitions:
+                each.records = b""  # what was acquired says it all
     return message

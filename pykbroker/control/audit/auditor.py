@@ -20,6 +20,7 @@ from .findings import Finding, Findings, Kind
 from .refusals import BEHIND, NO_MEMBER, Refusal, Refusals
 from .remembered import Remembered
 from .sends import Batch, Sends, batch_of
+from .shared_records import LOST, LateAcknowledgement, SharedRecords, settled
 from .who import Place, Who, of_client_at
 
 MOST_OFFSETS: Final = 50_000
@@ -41,6 +42,9 @@ AUDITED: Final = frozenset(
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
         ApiKey.INIT_PRODUCER_ID,
         ApiKey.TXN_OFFSET_COMMIT,
         ApiKey.END_TXN,
@@ -93,6 +97,7 @@ class Auditor:
         self._fetches = Fetches()
         self._sends = Sends(self._find, now_ms, is_open)
         self._refusals = Refusals(self._find)
+        self._shared = SharedRecords(self._find)
         self._committed: Remembered[tuple[str, Place], int] = Remembered(MOST_OFFSETS)
         self._members: Remembered[tuple[str, str], Who] = Remembered(MOST_MEMBERS)
         self._of_members: Remembered[tuple[str, int], bool] = Remembered(MOST_MEMBERS)
@@ -121,7 +126,13 @@ class Auditor:
                     self._transaction(who, message.transactional_id)
                     self._outputs.put(who, message.transactional_id)
                 batches, message = self._batches(who, message), None
-            case ApiKey.SYNC_GROUP | ApiKey.HEARTBEAT | ApiKey.CONSUMER_GROUP_HEARTBEAT | ApiKey.OFFSET_COMMIT:
+            case (
+                ApiKey.SYNC_GROUP
+                | ApiKey.HEARTBEAT
+                | ApiKey.CONSUMER_GROUP_HEARTBEAT
+                | ApiKey.STREAMS_GROUP_HEARTBEAT
+                | ApiKey.OFFSET_COMMIT
+            ):
                 if message.member_id:
                     self._members.put((message.group_id, message.member_id), who)
                     self._of_members.put((message.group_id, number), True)
@@ -142,6 +153,8 @@ class Auditor:
                     records = partition.records
                     end = end_of_records(records) if records else None
                     self._fetches.got(asked.number, asked.who, place, end, partition.log_start_offset)
+            case ApiKey.SHARE_FETCH | ApiKey.SHARE_ACKNOWLEDGE:
+                self._shares(asked, request, answer)
             case ApiKey.OFFSET_COMMIT:
                 self._commits(asked, request, answer)
             case ApiKey.OFFSET_FETCH:
@@ -236,6 +249,24 @@ class Auditor:
                     self._committed.put((group, place), partition.committed_offset)
                 else:
                     self._committed.forget((group, place))
+
+    # ---- what members of share groups acknowledge
+
+    def _shares(self, asked: Asked, request: Any, answer: Any) -> None:
+        """Look at the acknowledgements of a ShareFetch or ShareAcknowledge, and at what a ShareFetch hands out."""
+        group, is_fetch = request.group_id or "", asked.api_key == ApiKey.SHARE_FETCH
+        answered = dict(self._partitions(answer.responses, "partition_index"))
+        for place, partition in self._partitions(request.topics, "partition_index"):
+            error = answer.error_code
+            if not error and (told := answered.get(place)) is not None:
+                error = told.acknowledge_error_code if is_fetch else told.error_code
+            if error in LOST:
+                for offsets in settled(partition.acknowledgement_batches):
+                    late = LateAcknowledgement(asked.who, group, request.member_id or "", place, offsets, error)
+                    self._shared.refused(late)
+        if is_fetch:
+            for place, partition in answered.items():
+                self._shared.delivered(group, place, partition.acquired_records)
 
     # ---- transactions
 

@@ -21,6 +21,8 @@ class Kind(StrEnum):
     """A commit behind what was committed."""
     ZOMBIE = "zombie-commit"
     """A commit of a client that is no member any more; it was refused."""
+    LATE = "late-acknowledgement"
+    """An acknowledgement of a share group's records that came too late; they were delivered again."""
     OUTSIDE = "offsets-outside"
     """Offsets committed outside of the transaction that has the outputs, or others of their offsets."""
     DUPLICATE = "duplicate-send"

@@ -131,7 +131,7 @@ OF_PARTITIONS: Final = frozenset(
 )
 """The errors that a broker says of a partition in a Fetch."""
 _OF_SHARED_PARTITIONS: Final = OF_PARTITIONS | {ErrorCode.INVALID_RECORD_STATE}
-_OF_PARTITIONS: Final = {
+_OF_PARTITIONS: Final[dict[int, frozenset[ErrorCode]]] = {
     ApiKey.FETCH: OF_PARTITIONS,
     ApiKey.SHARE_FETCH: _OF_SHARED_PARTITIONS,
     ApiKey.SHARE_ACKNOWLEDGE: _OF_SHARED_PARTITIONS,
@@ -140,7 +140,7 @@ _OF_PARTITIONS: Final = {
 
 def is_of_partitions(api_key: int, error: ErrorCode) -> bool:
     """Tell whether a broker says the error of each partition of such a request."""
-    return error in _OF_PARTITIONS.get(api_key, ())
+    return error in _OF_PARTITIONS.get(api_key, frozenset())
 
 
 def error_answer(request: Message, version: int, error: ErrorCode, message: str) -> Message | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,14 +80,14 @@ class RequestReader:
         session = self._session(request)
         if session is None:
             return request
+        found: Iterable[str | None]
         if isinstance(session, FetchSession):
-            cached = list(session.cached.values())
-            names = frozenset(each.topic for each in cached if each.topic is not None)
+            count, found = len(session.cached), [each.topic for each in list(session.cached.values())]
         else:
-            cached = list(session.partitions)
-            found = map(self._name_of, dict.fromkeys(each.topic_id for each in cached))
-            names = frozenset(name for name in found if name is not None)
-        return ReadRequest(header, message, request.topics | names, request.is_long or len(cached) > FEW_ENTRIES)
+            topic_ids = dict.fromkeys(each.topic_id for each in list(session.partitions))
+            count, found = len(session.partitions), map(self._name_of, topic_ids)
+        names = frozenset(name for name in found if name is not None)
+        return ReadRequest(header, message, request.topics | names, request.is_long or count > FEW_ENTRIES)
 
     def _session(self, request: ReadRequest) -> FetchSession | ShareSession | None:
         """Return the session of a Fetch or ShareFetch that names only what is new; None for other requests."""
