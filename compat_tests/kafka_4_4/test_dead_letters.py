@@ -38,6 +38,13 @@ ENABLED = "errors.deadletterqueue.group.enable"
 NAME, COPIES = "errors.deadletterqueue.topic.name", "errors.deadletterqueue.copy.record.enable"
 CREATES, PREFIX = "errors.deadletterqueue.auto.create.topics.enable", "errors.deadletterqueue.topic.name.prefix"
 LETTERS_KEYS = {TOPIC: [ENABLED], GROUP: [COPIES, NAME], BROKER: [CREATES, PREFIX]}
+ALONE = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "offsets.topic.num.partitions": "1",
+}
+"""A node that is alone in its cluster."""
 VALUES = [b"0", b"1", b"2", b"3"]
 
 
@@ -142,14 +149,13 @@ class Scene:
             return sum(map(len, found.values())) >= expected
 
         until(all_are_there, f"{expected} letters are in {topic}")
-        return {
-            partition: sorted(each, key=lambda letter: (letter[2]["__dlq.errors.topic"], _offset(letter)))
-            for partition, each in found.items()
-        }
+        return {partition: sorted(each, key=_place) for partition, each in found.items()}
 
 
-def _offset(letter: tuple[Any, ...]) -> int:
-    return int(letter[2]["__dlq.errors.offset"])
+def _place(letter: tuple[Any, ...]) -> tuple[int, int]:
+    """Return partition and offset of the record that a letter is about."""
+    headers = letter[2]
+    return int(headers["__dlq.errors.partition"]), int(headers["__dlq.errors.offset"])
 
 
 @contextmanager
@@ -192,7 +198,7 @@ WORDS = {b"0": ACCEPT, b"1": REJECT, b"2": RELEASE, b"3": REJECT}
 def test_what_was_rejected_or_delivered_too_often_gets_a_letter(
     fresh_node: FreshNode, answers: TestAnswers, copies: str
 ) -> None:
-    scene = Scene(fresh_node())
+    scene = Scene(fresh_node(ALONE))
     scene.create("books")
     scene.create("dlq.books", of="true")
     scene.group("readers", topic_name="dlq.books", copy_record_enable=copies, share_delivery_count_limit="2")
@@ -206,7 +212,7 @@ def test_what_was_rejected_or_delivered_too_often_gets_a_letter(
 
 
 def test_the_topic_is_made_where_that_is_configured(fresh_node: FreshNode, answers: TestAnswers) -> None:
-    scene = Scene(fresh_node({CREATES: "true", "num.partitions": "2"}))
+    scene = Scene(fresh_node(ALONE | {CREATES: "true", "num.partitions": "2"}))
     scene.create("books", 3)
     scene.group("readers", topic_name="dlq.made")
     for partition in range(3):
@@ -218,7 +224,7 @@ def test_the_topic_is_made_where_that_is_configured(fresh_node: FreshNode, answe
 
 
 def test_records_whose_letters_cannot_be_written_are_settled(fresh_node: FreshNode, answers: TestAnswers) -> None:
-    scene = Scene(fresh_node())
+    scene = Scene(fresh_node(ALONE))
     scene.create("plain")
     scene.create("dlq.plain")
     scene.create("other", of="true")
@@ -243,7 +249,7 @@ def test_records_whose_letters_cannot_be_written_are_settled(fresh_node: FreshNo
 
 
 def test_letters_are_written_with_share_version_2(fresh_node: FreshNode, answers: TestAnswers) -> None:
-    scene = Scene(fresh_node())
+    scene = Scene(fresh_node(ALONE))
     node = scene.node
     answers.same("of a new cluster", finalized(node.address, "share.version"))
     scene.create("books")
@@ -272,7 +278,7 @@ def test_letters_are_written_with_share_version_2(fresh_node: FreshNode, answers
 
 
 def test_the_keys_are_described_and_checked(fresh_node: FreshNode, answers: TestAnswers) -> None:
-    scene = Scene(fresh_node({PREFIX: "x."}))
+    scene = Scene(fresh_node(ALONE | {PREFIX: "x."}))
     scene.create("books", of="true")
     scene.create("plain")
     for type_, name in ((TOPIC, "books"), (TOPIC, "plain"), (GROUP, "readers"), (BROKER, "1")):

@@ -198,3 +198,29 @@ def test_nobody_is_sent_who_does_not_ask_any_more(is_gone: bool) -> None:
         assert [result is None for result in asking.answers.values()] == [is_gone] * (REQUESTS_IN_FLIGHT + 1)
 
     in_queues(main)
+
+
+def test_a_marker_that_comes_while_the_node_ends_is_nobodys_failure() -> None:
+    """A task of the coordinator may have its turn behind the end of the queues, and before it hears of its own."""
+
+    async def run() -> None:
+        brokers = Brokers()
+        queues = MarkerQueues(cast(InterBroker, brokers))
+        asked: list[object] = []
+
+        async def ask(node_id: int) -> None:
+            asked.append(await queues.ask(node_id, marker(node_id)))
+
+        async with trio.open_nursery() as asking:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(queues.run)
+                for _ in range(REQUESTS_IN_FLIGHT + 1):
+                    asking.start_soon(ask, SLOW)
+                    await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            for node_id in (SLOW, FAST):
+                asking.start_soon(ask, node_id)
+        assert asked == [None] * (REQUESTS_IN_FLIGHT + 3)
+        assert brokers.asked[FAST] == []
+
+    in_virtual_time(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ from pykbroker.sharing.persister import (
     Writing,
 )
 from pykbroker.sim.determinism import run_deterministic
+from tests.api.api_node import ApiNode, in_virtual_time
 from tests.server.serving import Client
 from tests.sim.whole_node import World
 
@@ -263,3 +265,30 @@ def test_states_of_many_share_partitions_are_asked_for_at_once() -> None:
         assert not node.states
 
     sharing(main)
+
+
+def test_an_election_while_the_coordinator_ends_begins_nothing(tmp_path: Path) -> None:
+    """Shards load, metadata arrive and tasks end in any order: a nursery that closes takes no more tasks."""
+
+    async def run() -> None:
+        node = ApiNode(tmp_path)
+        node.create_topic(SHARE_STATE_TOPIC, 20, replicas=[1, 2])
+
+        async def elect() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    for index in range(20):
+                        node.change_partition(SHARE_STATE_TOPIC, index, leader=2)
+                        node.change_partition(SHARE_STATE_TOPIC, index, leader=1)
+                        await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(elect)
+            await nursery.start(node.sharing.run)
+            await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        node.close()
+
+    in_virtual_time(run)

@@ -514,18 +514,22 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Load what is elected and run the timers, until the surrounding scope is cancelled."""
         try:
-            async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(self._held.run)
-                self._nursery.start_soon(self.run_beside)
-                for led in self._shards.values():
-                    self._nursery.start_soon(self._load_shard, led)
-                task_status.started()
-                while True:
-                    await self._expire()
-                    self._did_what_is_due.set()
-                    await self._wait_for_work()
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                try:
+                    nursery.start_soon(self._held.run)
+                    nursery.start_soon(self.run_beside)
+                    for led in self._shards.values():
+                        nursery.start_soon(self._load_shard, led)
+                    task_status.started()
+                    while True:
+                        await self._expire()
+                        self._did_what_is_due.set()
+                        await self._wait_for_work()
+                finally:
+                    # Leaders are still elected while the tasks end: nobody may begin one in a nursery that closes.
+                    self._nursery = None
         finally:
-            self._nursery = None
             for index in list(self._shards):
                 self._unload(index)
             self._did_what_is_due.set()

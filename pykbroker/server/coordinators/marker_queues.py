@@ -86,15 +86,29 @@ class MarkerQueues:
         self._inter_broker = inter_broker
         self._queues: dict[int, _Queue] = {}
         self._nursery: trio.Nursery | None = None
+        self._is_over = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send what is asked for until the surrounding scope is cancelled."""
-        async with trio.open_nursery() as self._nursery:
-            task_status.started()
-            await trio.sleep_forever()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                try:
+                    task_status.started()
+                    await trio.sleep_forever()
+                finally:  # others have turns still while the tasks end, and may begin none
+                    self._nursery = None
+                    self._is_over = True
+        finally:
+            for queue in self._queues.values():
+                for queued in list(queue.waiting):
+                    queued.answer.complete(None)
 
     async def ask(self, node_id: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult | None:
-        """Return what the broker says of the marker; None where it is not known what became of it."""
+        """Return what the broker says of the marker; None where nobody knows what became of it, or this node ends."""
+        if self._is_over:
+            await trio.lowlevel.checkpoint()
+            return None
         queue = self._queue(node_id)
         queued = _Queued(marker)
         queue.put(queued)
@@ -106,7 +120,7 @@ class MarkerQueues:
     def _queue(self, node_id: int) -> _Queue:
         queue = self._queues.get(node_id)
         if queue is None:
-            assert self._nursery is not None, "nothing is coordinated before `run` or after it"
+            assert self._nursery is not None, "nothing is coordinated before `run`"
             queue = self._queues[node_id] = _Queue()
             for number in range(REQUESTS_IN_FLIGHT):
                 self._nursery.start_soon(self._send_all, node_id, queue, f"markers {number}")

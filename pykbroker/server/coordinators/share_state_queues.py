@@ -86,11 +86,14 @@ class ShareStateQueues:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send what is asked for until the surrounding scope is cancelled."""
         try:
-            async with trio.open_nursery() as self._nursery:
-                task_status.started()
-                await trio.sleep_forever()
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                try:
+                    task_status.started()
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None
         finally:
-            self._nursery = None
             for queue in self._queues.values():
                 for queued in list(queue.waiting):
                     queued.answer.complete(None)

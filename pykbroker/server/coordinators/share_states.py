@@ -105,12 +105,15 @@ class ShareStates:
     async def run(self) -> None:
         """Initialize what groups want, until the surrounding scope is cancelled."""
         try:
-            async with trio.open_nursery() as self._nursery:
-                for group_id in self._wanted:
-                    self._nursery.start_soon(self._initialize, group_id)
-                await trio.sleep_forever()
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                try:
+                    for group_id in self._wanted:
+                        nursery.start_soon(self._initialize, group_id)
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None
         finally:
-            self._nursery = None
             self._wanted.clear()
 
     @asynccontextmanager
