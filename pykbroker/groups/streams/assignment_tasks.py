@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..common.group import GroupType
@@ -14,6 +14,7 @@ from .sticky_assignor import MemberTasks, SubtopologyTasks
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
 from .streams_records import RECORDS
+from .task_offsets import NOT_TOLD, MemberTaskOffsets
 from .tasks import NO_TASKS, TasksTuple
 
 STANDBY_REPLICAS = "num.standby.replicas"
@@ -24,7 +25,8 @@ RACK_AWARE_TAGS = "rack.aware.assignment.tags"
 class StreamsAssignmentTask(AssignmentTask[StreamsGroupMember, TasksTuple]):
     """A group as it was when the task was made, with its topology.
 
-    is_ready: whether tasks can be assigned; else every member gets none.
+    is_ready: whether tasks can be assigned; else every member gets none. is_of_4_4: whether the rules are those of
+    Kafka 4.4, by which tasks stay where members have them, and offsets count that members told.
     """
 
     type: ClassVar[GroupType] = GroupType.STREAMS
@@ -32,24 +34,50 @@ class StreamsAssignmentTask(AssignmentTask[StreamsGroupMember, TasksTuple]):
     subtopologies: Mapping[str, SubtopologyTasks]
     is_ready: bool
     standby_replicas: int
+    is_of_4_4: bool = False
+    offsets: Mapping[str, MemberTaskOffsets] = field(default_factory=dict)
 
     @property
     def assignor(self) -> str:
         return sticky_assignor.NAME
 
     def run(self) -> ComputedAssignment[StreamsGroupMember, TasksTuple]:
+        static = {member.instance_id: member_id for member_id, member in self.members.items() if member.instance_id}
         if not self.is_ready:
-            return ComputedAssignment(self, dict.fromkeys(self.members, NO_TASKS))
-        members = {
-            member_id: MemberTasks(member.process_id, self.before.get(member_id, NO_TASKS))
-            for member_id, member in self.members.items()
-        }
-        targets = sticky_assignor.assign(members, self.subtopologies, self.standby_replicas) if members else {}
+            return ComputedStreamsAssignment(self, dict.fromkeys(self.members, NO_TASKS), static_members=static)
+        members = {member_id: self._tasks_of(member) for member_id, member in self.members.items()}
+        targets: dict[str, TasksTuple] = {}
+        if members:
+            targets = sticky_assignor.assign(
+                members, self.subtopologies, self.standby_replicas, is_of_4_4=self.is_of_4_4
+            )
         self.keep_equal(targets)
-        return ComputedAssignment(self, targets)
+        return ComputedStreamsAssignment(self, targets, static_members=static)
+
+    def _tasks_of(self, member: StreamsGroupMember) -> MemberTasks:
+        if not self.is_of_4_4:
+            return MemberTasks(member.process_id, self.before.get(member.member_id, NO_TASKS))
+        active = {name: frozenset(partitions) for name, partitions in member.assigned.active.items()}
+        tasks = TasksTuple(active, member.assigned.standby, member.assigned.warmup)
+        return MemberTasks(member.process_id, tasks, self.offsets.get(member.member_id, NOT_TOLD).offsets)
 
     def target_record(self, member_id: str, target: TasksTuple) -> CoordinatorRecord:
         return RECORDS.target(self.group_id, member_id, target)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputedStreamsAssignment(ComputedAssignment[StreamsGroupMember, TasksTuple]):
+    """The result of a task. static_members: by instance id, the member that the group had."""
+
+    static_members: Mapping[str, str] = field(default_factory=dict)
+
+    def target_of(self, member: StreamsGroupMember) -> TasksTuple | None:
+        """The target of the member; None where it came later. A static member that came back has its former self's
+        target."""
+        former = member.member_id
+        if former not in self.targets and member.instance_id is not None:
+            former = self.static_members.get(member.instance_id, former)
+        return self.targets.get(former)
 
 
 def task_of(group: StreamsGroup) -> StreamsAssignmentTask:
@@ -68,6 +96,8 @@ def task_of(group: StreamsGroup) -> StreamsAssignmentTask:
         },
         is_ready=configured.is_ready,
         standby_replicas=_standby_replicas(group),
+        is_of_4_4=group.is_of_4_4,
+        offsets=group.task_offsets.copy(),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pykbroker.protocol.messages.streams_group_records import Subtopology
 from pykbroker.protocol.messages.streams_group_records import TopicInfo as RecordedTopic
@@ -25,6 +25,7 @@ from . import sticky_assignor
 from .configured_topology import ConfiguredSubtopology, InternalTopic
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
+from .task_offsets import NOT_TOLD, MemberTaskOffsets, in_order_of_tasks
 from .tasks import NO_TASKS, TasksTuple, in_order
 
 
@@ -34,6 +35,7 @@ class StreamsGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, StreamsGroupMembe
 
     topic_names: Collection[str]
     _targets: Mapping[str, TasksTuple]
+    _offsets: Mapping[str, MemberTaskOffsets] = field(default_factory=dict)
 
     def _partitions_of(self, member: StreamsGroupMember) -> list[Collection[int]]:
         target = self._targets.get(member.member_id, NO_TASKS)
@@ -42,6 +44,8 @@ class StreamsGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, StreamsGroupMembe
             *member.assigned.standby.values(),
             *target.active.values(),
             *target.standby.values(),
+            *self._offsets.get(member.member_id, NOT_TOLD).offsets.values(),
+            *self._offsets.get(member.member_id, NOT_TOLD).end_offsets.values(),
         ]
 
     def steps_of(self, member_id: str) -> int:
@@ -51,6 +55,7 @@ class StreamsGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, StreamsGroupMembe
         member = self._members[member_id]
         endpoint = member.user_endpoint
         target = self._targets.get(member_id, NO_TASKS)
+        offsets = self._offsets.get(member_id, NOT_TOLD)
         return Member(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
@@ -62,6 +67,8 @@ class StreamsGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, StreamsGroupMembe
             process_id=member.process_id,
             user_endpoint=None if endpoint is None else Endpoint(host=endpoint[0], port=endpoint[1]),
             client_tags=[KeyValue(key=key, value=value) for key, value in member.client_tags.items()],
+            task_offsets=in_order_of_tasks(offsets.offsets),
+            task_end_offsets=in_order_of_tasks(offsets.end_offsets),
             assignment=Assignment(
                 active_tasks=_told(member.assigned.active),
                 standby_tasks=_told(member.assigned.standby),
@@ -81,7 +88,8 @@ def group_as_of_now(group: Group | None, group_id: str) -> StreamsGroupAsOfNow:
         topology = _topology(group)
         described = DescribedGroup(**described_fields(group), topology=topology, assignor_name=sticky_assignor.NAME)
         names = frozenset(_names(topology))
-        return StreamsGroupAsOfNow(described, group.members.copy(), names, group.target_assignment.copy())
+        targets, offsets = group.target_assignment.copy(), group.task_offsets.copy()
+        return StreamsGroupAsOfNow(described, group.members.copy(), names, targets, offsets)
     refused = DescribedGroup(**missing_fields(group, group_id, GroupType.STREAMS))
     return StreamsGroupAsOfNow(refused, {}, frozenset(), {})
 

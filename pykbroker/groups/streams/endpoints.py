@@ -35,16 +35,23 @@ def _endpoint_of(group: StreamsGroup, member: StreamsGroupMember, topics: Topics
         subtopologies = (None if group.configured is None else group.configured.subtopologies) or {}
         known = group.endpoints[member.member_id] = EndpointToPartitions(
             user_endpoint=Endpoint(host=host, port=port),
-            active_partitions=list(_partitions(member.assigned.active, subtopologies, topics)),
-            standby_partitions=list(_partitions(member.assigned.standby, subtopologies, topics)),
+            active_partitions=list(_partitions(member.assigned.active, subtopologies, topics, group.is_of_4_4)),
+            standby_partitions=list(_partitions(member.assigned.standby, subtopologies, topics, group.is_of_4_4)),
         )
     return known
 
 
 def _partitions(
-    tasks: Mapping[str, Collection[int]], subtopologies: Mapping[str, ConfiguredSubtopology], topics: TopicsView
+    tasks: Mapping[str, Collection[int]],
+    subtopologies: Mapping[str, ConfiguredSubtopology],
+    topics: TopicsView,
+    is_of_4_4: bool,
 ) -> Iterator[TopicPartition]:
-    """The partitions that the tasks read. Topics and subtopologies that there are not any more are left out."""
+    """The partitions that the tasks read. Topics and subtopologies that there are not any more are left out.
+
+    is_of_4_4: whether tasks beyond a topic's partitions are left out; in Kafka 4.3 a topic with fewer partitions than
+    the member has tasks is cut off behind them.
+    """
     for subtopology_id, partitions in tasks.items():
         subtopology = subtopologies.get(subtopology_id)
         if subtopology is None:
@@ -52,6 +59,9 @@ def _partitions(
         ordered = sorted(partitions)
         for name in dict.fromkeys([*subtopology.source_topics, *subtopology.repartition_source_topics]):
             topic_id = topics.topic_id(name)
-            if topic_id is not None:
-                # As in Kafka, a topic with fewer partitions than the member has tasks is cut off behind them.
-                yield TopicPartition(topic=name, partitions=ordered[: topics.partition_count(topic_id)])
+            if topic_id is None:
+                continue
+            count = topics.partition_count(topic_id)
+            read = [each for each in ordered if each < count] if is_of_4_4 else ordered[:count]
+            if read or not is_of_4_4:
+                yield TopicPartition(topic=name, partitions=read)

@@ -25,15 +25,19 @@ from .topology import too_large
 MOST_CLIENT_TAGS = 1_000
 
 
-def validate_request(request: StreamsGroupHeartbeatRequest) -> None:
-    """Raises ApiError for fields that are missing, empty, too large or not supported."""
-    wrong = _what_is_not_supported(request) or _what_is_empty(request) or _what_is_wrong_with_epoch(request)
+def validate_request(request: StreamsGroupHeartbeatRequest, *, is_of_4_4: bool = False) -> None:
+    """Raises ApiError for fields that are missing, empty, too large or not supported.
+
+    is_of_4_4: whether the rules are those of Kafka 4.4, which has static members and offsets of tasks.
+    """
+    wrong = None if is_of_4_4 else _what_is_of_4_4(request)
+    wrong = wrong or _what_is_not_supported(request) or _what_is_empty(request) or _what_is_wrong_with_epoch(request)
     wrong = wrong or _what_is_wrong_with_tasks(request) or _what_is_too_large(request)
     if wrong is not None:
         raise ApiError(ErrorCode.INVALID_REQUEST, wrong)
 
 
-def _what_is_not_supported(request: StreamsGroupHeartbeatRequest) -> str | None:
+def _what_is_of_4_4(request: StreamsGroupHeartbeatRequest) -> str | None:
     if request.instance_id is not None:
         return "Static membership is not yet supported."
     if request.task_offsets is not None:
@@ -42,6 +46,10 @@ def _what_is_not_supported(request: StreamsGroupHeartbeatRequest) -> str | None:
         return "TaskEndOffsets are not supported yet."
     if request.warmup_tasks:
         return "WarmupTasks are not supported yet."
+    return None
+
+
+def _what_is_not_supported(request: StreamsGroupHeartbeatRequest) -> str | None:
     if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
         return "Regular expressions for source topics are not supported yet."
     return None
@@ -52,6 +60,8 @@ def _what_is_empty(request: StreamsGroupHeartbeatRequest) -> str | None:
         return "MemberId can't be empty."
     if not request.group_id.strip():
         return "GroupId can't be empty."
+    if request.instance_id is not None and not request.instance_id.strip():
+        return "InstanceId can't be empty."
     if request.rack_id is not None and not request.rack_id.strip():
         return "RackId can't be empty."
     return None
@@ -74,7 +84,7 @@ def _what_is_wrong_with_epoch(request: StreamsGroupHeartbeatRequest) -> str | No
         _check_subtopologies(request.topology)
         _check_changelogs(request)
     elif request.member_epoch == STATIC_LEAVING_EPOCH:
-        return "InstanceId can't be null."  # Kafka comes here too: it has refused those who are static before
+        return "InstanceId can't be null." if request.instance_id is None else None
     elif request.member_epoch < STATIC_LEAVING_EPOCH:
         return f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."
     return None

@@ -30,18 +30,19 @@ from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
 from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_record_size, check_room, not_found
 from ..modern.membership import known_member
-from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH
+from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from .assignment_tasks import RACK_AWARE_TAGS, STANDBY_REPLICAS
 from .configured_topology import ConfiguredTopology, StatusCode, configure
 from .endpoints import partitions_by_endpoint
 from .heartbeat_validation import validate_epoch, validate_request, validate_tasks
 from .membership import StreamsMembership
-from .reconciliation import Reconciliation
+from .reconciliation import Reconciliation, ReconciliationOf44
 from .streams_group import StreamsGroup, find_streams
 from .streams_group_member import UNREVOKED_TASKS, StreamsGroupMember
 from .streams_records import assignment_record, member_record, topology_record
 from .streams_replay import StreamsReplay
 from .target_assignment import StreamsTargetAssignments
+from .task_offsets import NOT_TOLD, MemberTaskOffsets, told_offsets
 from .tasks import NO_TASKS, TasksTuple, in_order, tasks_of
 from .topology import StreamsTopology, topology_of
 from .topology_descriptions import StreamsDescriptions
@@ -58,6 +59,8 @@ class _Beat:
 
     is_new: whether the group is not among the shard's groups yet. topology: of the group after this. metadata_hash:
     over its topics. is_hash_looked_at: whether the hash was computed for this heartbeat. version: of the request.
+    is_of_4_4: whether the rules are those of Kafka 4.4: of a cluster of 4.4, or of a request that came with it.
+    replaced: the static member whose place the member takes. offsets: of tasks, where the request tells some.
     """
 
     group: StreamsGroup
@@ -69,6 +72,9 @@ class _Beat:
     is_new: bool
     is_hash_looked_at: bool
     version: int = 0
+    is_of_4_4: bool = False
+    replaced: StreamsGroupMember | None = None
+    offsets: MemberTaskOffsets | None = None
     statuses: list[Status] = field(default_factory=list)
 
 
@@ -109,10 +115,11 @@ class StreamsHeartbeats:
         self, request: StreamsGroupHeartbeatRequest, context: CoordinatorContext, step: Step
     ) -> StreamsHeartbeatAnswer:
         try:
-            validate_request(request)
-            if request.member_epoch == LEAVING_EPOCH:
+            is_of_4_4 = context.api_version >= _FIRST_VERSION_OF_4_4 or self._config_of(request.group_id).is_of_4_4
+            validate_request(request, is_of_4_4=is_of_4_4)
+            if request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVING_EPOCH):
                 return StreamsHeartbeatAnswer(self._leave(request, step))
-            beat = self._prepare(request, context)
+            beat = self._prepare(request, context, is_of_4_4=is_of_4_4)
             answer = self._carry_out(beat, request, step)
             if beat.version >= _FIRST_VERSION_OF_4_4:
                 self._ask_for_description(beat, answer.response, step)
@@ -135,29 +142,55 @@ class StreamsHeartbeats:
             raise not_found(self._groups, request.group_id, GroupType.STREAMS, "Group")
         if request.shutdown_application:
             _request_shutdown(group, request.member_id)
-        member = known_member(group, request.member_id)
-        self._membership.remove(group, member, "it left", step)
+        if request.instance_id is None:
+            member = known_member(group, request.member_id)
+        else:
+            member = self._membership.known_static_member(group, request.member_id, request.instance_id)
+        if request.member_epoch == STATIC_LEAVING_EPOCH:
+            self._membership.leave_for_a_while(group, member, step)
+        else:
+            self._membership.remove(group, member, "it left", step)
         return StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
 
     # Joining and staying: what will change
 
-    def _prepare(self, request: StreamsGroupHeartbeatRequest, context: CoordinatorContext) -> _Beat:
+    def _prepare(self, request: StreamsGroupHeartbeatRequest, context: CoordinatorContext, *, is_of_4_4: bool) -> _Beat:
         """Look at everything that may be refused. Raises ApiError. Changes nothing that lasts."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
-        if is_joining:
+        is_known = request.member_id in group.members or group.static_member(request.instance_id) is not None
+        if is_joining and not (is_of_4_4 and is_known):
             check_room(group, GroupType.STREAMS, self._config.streams_max_size)
-        is_new = is_joining and request.member_id not in group.members
-        member = StreamsGroupMember(member_id=request.member_id) if is_new else known_member(group, request.member_id)
+        member, replaced = self._find_member(group, request, is_joining=is_joining)
         validate_epoch(member, request)
         updated = _updated(member, request, context)
+        if is_of_4_4 and is_joining and request.user_endpoint is None:
+            updated = replace(updated, user_endpoint=None)
         topology = _topology_after(group, request)
         beat = self._configured_beat(group, member, updated, topology)
-        beat.version = context.api_version
+        beat.version, beat.is_of_4_4, beat.replaced = context.api_version, is_of_4_4, replaced
         if beat.configured.is_ready:
             validate_tasks(beat.configured, request)
+        if request.task_offsets is not None or request.task_end_offsets is not None:
+            before = group.task_offsets.get(member.member_id, NOT_TOLD)
+            beat.offsets = told_offsets(before, request.task_offsets, request.task_end_offsets, beat.configured)
         self._validate_sizes(beat)
         return beat
+
+    def _find_member(
+        self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, *, is_joining: bool
+    ) -> tuple[StreamsGroupMember, StreamsGroupMember | None]:
+        """The member that the request speaks for, and the static member whose place it takes. Raises ApiError."""
+        member_id, instance_id = request.member_id, request.instance_id
+        if not is_joining:
+            if instance_id is not None:
+                return self._membership.known_static_member(group, member_id, instance_id), None
+            return known_member(group, member_id), None
+        if instance_id is not None:
+            old = self._membership.joining_static_member(group, member_id, instance_id)
+            if old is not None:
+                return replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0), old
+        return group.members.get(member_id) or StreamsGroupMember(member_id=member_id), None
 
     def _find_group(self, group_id: str, *, is_joining: bool) -> StreamsGroup:
         """The group, or a new one. Raises ApiError."""
@@ -211,11 +244,16 @@ class StreamsHeartbeats:
         """Change the group and the member as the request says. Raises ApiError where the member has to start anew; what
         it said of itself is written nevertheless."""
         group, config = beat.group, self._config_of(beat.group.group_id)
+        group.is_of_4_4 = beat.is_of_4_4
         was_empty = group.is_empty
         self._tell_stale_topology(beat)
         self._enter_group(beat, step)
         configs = _assignment_configs(config)
+        if beat.replaced is not None:
+            self._membership.replace_static_member(group, beat.replaced, beat.before, step)
         self._put(beat, configs, step)
+        if beat.offsets is not None:
+            group.task_offsets[beat.updated.member_id] = beat.offsets
         if was_empty:
             self._membership.begin_initial_delay(group.group_id, config.initial_rebalance_delay_ms, step)
         target = self._target(beat, config, step)
@@ -224,11 +262,6 @@ class StreamsHeartbeats:
         if request.shutdown_application:
             _request_shutdown(group, request.member_id)
         return self._answer(beat, current, request, config)
-
-    @staticmethod
-    def _is_of_4_4(beat: _Beat, config: StreamsGroupConfig) -> bool:
-        """Tell whether the rules are those of Kafka 4.4: of a cluster of 4.4, or of a request that came with it."""
-        return config.is_of_4_4 or beat.version >= _FIRST_VERSION_OF_4_4
 
     def _tell_stale_topology(self, beat: _Beat) -> None:
         known, epoch = beat.group.topology, beat.updated.topology_epoch
@@ -246,6 +279,7 @@ class StreamsHeartbeats:
         """Put member and topology into the group, and begin an epoch where something has changed."""
         group = beat.group
         has_changed = beat.updated != beat.before or beat.updated.member_id not in group.members
+        counts = has_changed and (beat.updated.instance_id is None or _differ_for_others(beat.before, beat.updated))
         if has_changed:
             joins = "joined" if beat.updated.member_id not in group.members else "has changed"
             step.because(group.group_id, f"{beat.updated.member_id} {joins}")
@@ -257,10 +291,10 @@ class StreamsHeartbeats:
         if beat.is_hash_looked_at:
             self._topic_changes.are_seen_by(group)
         validated_epoch = beat.topology.epoch if beat.configured.is_ready else -1
-        if beat.metadata_hash != group.metadata_hash and not has_changed:
+        if beat.metadata_hash != group.metadata_hash and not counts:
             step.because(group.group_id, "a topic of its topology was created, deleted, grown or moved")
         if (
-            has_changed
+            counts
             or beat.metadata_hash != group.metadata_hash
             or validated_epoch != group.validated_topology_epoch
             or configs != group.last_assignment_configs
@@ -290,7 +324,8 @@ class StreamsHeartbeats:
         member = group.members[request.member_id]
         if member.is_reconciled_to(group.assignment_epoch):
             return member
-        current = Reconciliation(group, member, group.assignment_epoch, target, _owned(request)).next()
+        rules = ReconciliationOf44 if group.is_of_4_4 else Reconciliation
+        current = rules(group, member, group.assignment_epoch, target, _owned(request)).next()
         if current is None:
             words = "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
             raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, words)
@@ -319,15 +354,20 @@ class StreamsHeartbeats:
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
         )
-        if self._is_of_4_4(beat, config):
+        if beat.is_of_4_4:
             response.task_offset_interval_ms = config.task_offset_interval_ms
             response.acceptable_recovery_lag = config.acceptable_recovery_lag
-        if request.member_epoch == JOINING_EPOCH or current.assigned != beat.before.assigned:
+        is_assigned_anew = current.assigned != beat.before.assigned
+        if request.member_epoch == JOINING_EPOCH or is_assigned_anew:
             response.active_tasks = _told(current.assigned.active.items())
             response.standby_tasks = _told(current.assigned.standby.items())
             response.warmup_tasks = _told(current.assigned.warmup.items())
-            if current.user_endpoint is not None:
-                group.endpoint_information_epoch += 1
+        if beat.is_of_4_4:
+            has_moved = current.user_endpoint != beat.before.user_endpoint
+        else:
+            has_moved = request.member_epoch == JOINING_EPOCH and current.user_endpoint is not None
+        if has_moved or (is_assigned_anew and current.user_endpoint is not None):
+            group.endpoint_information_epoch += 1
         if group.endpoint_information_epoch != request.endpoint_information_epoch:
             response.partitions_by_user_endpoint = partitions_by_endpoint(group, current, self._topics)
         response.endpoint_information_epoch = group.endpoint_information_epoch
@@ -380,6 +420,16 @@ def refused_heartbeat(error: ApiError) -> StreamsGroupHeartbeatResponse:
     return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
 
+def _differ_for_others(before: StreamsGroupMember, after: StreamsGroupMember) -> bool:
+    """Tell whether a static member has changed in what assignments depend on."""
+    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
+        after.topology_epoch,
+        after.rack_id,
+        after.client_tags,
+        after.process_id,
+    )
+
+
 def _request_shutdown(group: StreamsGroup, member_id: str) -> None:
     if group.shutdown_requested_by is None:
         group.shutdown_requested_by = member_id
@@ -410,6 +460,7 @@ def _updated(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_REBALANCE_TIMEOUT else timeout_ms,
         topology_epoch=member.topology_epoch if request.topology is None else request.topology.epoch,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         process_id=member.process_id if request.process_id is None else request.process_id,
         user_endpoint=member.user_endpoint if endpoint is None else (endpoint.host, endpoint.port),
         client_tags=member.client_tags if tags is None else {tag.key: tag.value for tag in tags},

@@ -5,13 +5,18 @@ The model is Kafka's `GroupMetadataManager`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pykbroker.protocol.errors import ApiError, ErrorCode
+
 from ..common.context import Step
 from ..common.deadlines import RevocationTimeout, StreamsInitialDelay
 from ..modern.membership import ModernMembership
+from ..modern.modern_member import STATIC_LEAVING_EPOCH
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
-from .streams_records import group_record
-from .tasks import TasksTuple
+from .streams_records import RECORDS, group_record
+from .tasks import NOTHING_OWNED, OwnedTasks, TasksTuple
 
 
 class StreamsMembership(ModernMembership[StreamsGroup, StreamsGroupMember, TasksTuple]):
@@ -22,6 +27,57 @@ class StreamsMembership(ModernMembership[StreamsGroup, StreamsGroupMember, Tasks
         step.because(group.group_id, f"{member.member_id} removed: {cause}")
         self.forget_member(group, member.member_id, step)
         self.start_epoch(group, group.metadata_hash, group.validated_topology_epoch, step)
+        if group.is_of_4_4 and group.is_empty:
+            self._records.change(RECORDS.target_epoch(group.group_id, group.group_epoch, 0), step)
+
+    # Static members
+
+    def joining_static_member(self, group: StreamsGroup, member_id: str, instance_id: str) -> StreamsGroupMember | None:
+        """The static member that comes back under this id; None where it is new. Raises ApiError. Changes nothing."""
+        member = group.static_member(instance_id)
+        if member is not None and member.member_epoch != STATIC_LEAVING_EPOCH:
+            raise ApiError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
+                f"id is owned by {member.member_id} member.",
+            )
+        return member
+
+    def known_static_member(self, group: StreamsGroup, member_id: str, instance_id: str) -> StreamsGroupMember:
+        """The static member of that instance id, if the member id is its own. Raises ApiError."""
+        member = group.static_member(instance_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if member.member_id != member_id:
+            raise ApiError(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+            )
+        return member
+
+    def replace_static_member(
+        self, group: StreamsGroup, old: StreamsGroupMember, new: StreamsGroupMember, step: Step
+    ) -> None:
+        """Give the member's place, with all that it has, to a new member id."""
+        target = group.target_of(old.member_id)
+        self.forget_member(group, old.member_id, step)
+        self._records.change(RECORDS.member(group.group_id, new), step)
+        self._records.change(RECORDS.target(group.group_id, new.member_id, target), step)
+        self._records.change(RECORDS.assignment(group.group_id, new), step)
+        step.because(group.group_id, f"{new.member_id} is static member {old.instance_id} now, not {old.member_id}")
+
+    def leave_for_a_while(self, group: StreamsGroup, member: StreamsGroupMember, step: Step) -> None:
+        """A static member leaves and will be back: it keeps what it has as long as its session lasts."""
+        assigned = member.assigned
+        active = {name: dict.fromkeys(partitions, 0) for name, partitions in assigned.active.items()}
+        away = replace(
+            member,
+            member_epoch=STATIC_LEAVING_EPOCH,
+            assigned=OwnedTasks(active, assigned.standby, assigned.warmup),
+            pending_revocation=NOTHING_OWNED,
+        )
+        self._records.change(RECORDS.assignment(group.group_id, away), step)
+        step.because(group.group_id, f"static member {member.instance_id} left for a while")
 
     def start_epoch(self, group: StreamsGroup, metadata_hash: int, validated_topology_epoch: int, step: Step) -> None:
         """Raise the group's epoch, with the settings of assignments that it has."""

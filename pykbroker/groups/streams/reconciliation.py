@@ -8,7 +8,7 @@ process does not have it in any role. The model is Kafka's `CurrentAssignmentBui
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from .streams_group import StreamsGroup
@@ -55,6 +55,12 @@ class Reconciliation:
         active = self._difference_of_active()
         standby = _Difference.of(self.member.assigned.standby, self.target.standby, self._is_kept)
         warmup = _Difference.of(self.member.assigned.warmup, self.target.warmup, self._is_kept)
+        return self._after(member_epoch, active, standby, warmup)
+
+    def _after(
+        self, member_epoch: int, active: _ActiveDifference, standby: _Difference, warmup: _Difference
+    ) -> StreamsGroupMember:
+        """The member after it gave up what it has to give up, or after it got what is free."""
         revoked = OwnedTasks(active.revoked, standby.revoked, warmup.revoked)
         kept = OwnedTasks(active.kept, standby.kept, warmup.kept)
         if not revoked.is_empty and self._may_own_any(revoked):
@@ -132,3 +138,74 @@ class _Difference:
                 if partitions:
                     tasks[subtopology_id] = partitions
         return difference
+
+
+class ReconciliationOf44(Reconciliation):
+    """The rules of Kafka 4.4, by which a member keeps a task's state while the task's role changes within it.
+
+    An active task that becomes a standby task is one at once, while the member gives up the active one. A standby or
+    warm-up task that becomes the other of the two does so at once. One that becomes active stays what it is until the
+    active task is free.
+    """
+
+    def _towards_target(self, member_epoch: int) -> StreamsGroupMember:
+        mine, target = self.member.assigned, self.target
+        active = self._difference_of_active()
+        standby = _Difference.of(mine.standby, target.standby, self._is_standby_elsewhere)
+        warmup = _Difference.of(mine.warmup, target.warmup, self._is_warmup_elsewhere)
+        _move(mine.active, standby, None)
+        _move(mine.standby, warmup, standby)
+        _move(mine.warmup, standby, warmup)
+        for difference in (standby, warmup):
+            _take(difference.revoked, target.active)
+        revoked = OwnedTasks(active.revoked, standby.revoked, warmup.revoked)
+        granted = {} if not revoked.is_empty and self._may_own_any(revoked) else active.gained
+        for difference, tasks in ((standby, mine.standby), (warmup, mine.warmup)):
+            for name, partitions in tasks.items():
+                promoted = partitions & target.active.get(name, frozenset())
+                _give(difference.kept, name, promoted.difference(granted.get(name, ())))
+        return self._after(member_epoch, active, standby, warmup)
+
+    def _is_held_elsewhere(self, subtopology_id: str, partition: int) -> bool:
+        """Tell whether another member of the process has the task as standby or warm-up task."""
+        mine = self.member.assigned
+        is_mine = any(partition in tasks.get(subtopology_id, ()) for tasks in (mine.standby, mine.warmup))
+        return not is_mine and self.group.keeps_task(subtopology_id, partition, self.member.process_id)
+
+    def _is_active_elsewhere(self, subtopology_id: str, partition: int) -> bool:
+        owner = self.group.active_process(subtopology_id, partition)
+        return owner is not None or self._is_held_elsewhere(subtopology_id, partition)
+
+    def _is_standby_elsewhere(self, subtopology_id: str, partition: int) -> bool:
+        is_mine = partition in self.member.assigned.active.get(subtopology_id, ())
+        owner = self.group.active_process(subtopology_id, partition)
+        return (owner == self.member.process_id and not is_mine) or self._is_held_elsewhere(subtopology_id, partition)
+
+    def _is_warmup_elsewhere(self, subtopology_id: str, partition: int) -> bool:
+        owner = self.group.active_process(subtopology_id, partition)
+        return owner == self.member.process_id or self._is_held_elsewhere(subtopology_id, partition)
+
+
+def _move(tasks: Mapping[str, Collection[int]], to: _Difference, source: _Difference | None) -> None:
+    """Let those of the member's tasks that it would get in another role have that role at once."""
+    for name, partitions in tasks.items():
+        moved = to.gained.get(name, frozenset()).intersection(partitions)
+        if moved:
+            _give(to.kept, name, moved)
+            _take(to.gained, {name: moved})
+            if source is not None:
+                _take(source.revoked, {name: moved})
+
+
+def _give(tasks: dict[str, frozenset[int]], name: str, partitions: frozenset[int]) -> None:
+    if partitions:
+        tasks[name] = tasks.get(name, frozenset()) | partitions
+
+
+def _take(tasks: dict[str, frozenset[int]], taken: Tasks) -> None:
+    for name in tasks.keys() & taken.keys():
+        rest = tasks[name] - taken[name]
+        if rest:
+            tasks[name] = rest
+        else:
+            del tasks[name]

@@ -33,6 +33,7 @@ from ..modern.committing_group import CommittingGroup
 from ..modern.modern_group import find_group
 from .streams_group_member import NO_TOPOLOGY_EPOCH, StreamsGroupMember
 from .streams_records import NO_DESCRIPTION, RECORDS, topology_tombstone
+from .task_offsets import MemberTaskOffsets
 from .tasks import NO_TASKS, OwnedTasks, Tasks, TasksTuple
 from .topology import StreamsTopology
 
@@ -61,6 +62,8 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
     """A streams group, with what is derived from its members.
 
     topics: tells the names of topics that are committed for by their ids. endpoints: by member, as members were told.
+    static_members: by instance id, the member id. task_offsets: how far members have the state of tasks, as they told.
+    is_of_4_4: whether the rules of Kafka 4.4 held for the group's newest heartbeat.
     stored_description_epoch, failed_description_epoch: of which topology a description is kept, and could not be.
     """
 
@@ -78,6 +81,9 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         self.shutdown_requested_by: str | None = None
         self.endpoint_information_epoch = 0
         self.endpoints: dict[str, EndpointToPartitions] = {}
+        self.static_members: dict[str, str] = {}
+        self.task_offsets: dict[str, MemberTaskOffsets] = {}
+        self.is_of_4_4 = False
         self._topics = topics
         self._active: dict[str, dict[int, str]] = {}
         self._others: dict[str, dict[int, frozenset[str]]] = {}
@@ -86,6 +92,8 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         """A group that no later change reaches. Members, tasks and topologies are values."""
         other = super().copy()
         other.endpoints = dict(self.endpoints)
+        other.static_members = dict(self.static_members)
+        other.task_offsets = dict(self.task_offsets)
         other._active = {name: dict(owners) for name, owners in self._active.items()}
         other._others = {name: dict(owners) for name, owners in self._others.items()}
         return other
@@ -117,6 +125,10 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
     def is_subscribed_to(self, topic: str) -> bool:
         return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_of_source
 
+    def static_member(self, instance_id: str | None) -> StreamsGroupMember | None:
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
     def target_of(self, member_id: str) -> TasksTuple:
         return self.target_assignment.get(member_id, NO_TASKS)
 
@@ -141,6 +153,10 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         """Add the member, or replace the value that the group had of it."""
         old = self.members.get(member.member_id)
         self.members[member.member_id] = member
+        if old is not None and old.instance_id != member.instance_id:
+            self._forget_instance(old)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
         self.endpoints.pop(member.member_id, None)
         if old is not None and _held(old) == _held(member):
             return
@@ -154,9 +170,15 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         if old is None:
             return
         self.endpoints.pop(member_id, None)
+        self.task_offsets.pop(member_id, None)
+        self._forget_instance(old)
         self._disown(old)
         if not self.members:
             self.shutdown_requested_by = None
+
+    def _forget_instance(self, member: StreamsGroupMember) -> None:
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
+            del self.static_members[member.instance_id]
 
     def configure(self, configured: ConfiguredTopology | None) -> None:
         self.configured = configured

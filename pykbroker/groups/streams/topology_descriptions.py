@@ -113,7 +113,8 @@ def backoff_after(
 ) -> DescriptionBackoff:
     """Return the backoff of one more attempt: 30 seconds, twice as long each time, an hour at most."""
     attempts = before.attempts + 1 if before is not None and before.topology_epoch == topology_epoch else 0
-    delay_ms = _FIRST_DELAY_MS * 2 ** min(attempts, _MOST_DOUBLINGS) * rng.uniform(1 - _JITTER, 1 + _JITTER)
+    doubled_ms = min(_FIRST_DELAY_MS * 2 ** min(attempts, _MOST_DOUBLINGS), _LONGEST_DELAY_MS)
+    delay_ms = doubled_ms * rng.uniform(1 - _JITTER, 1 + _JITTER)
     return DescriptionBackoff(topology_epoch, attempts, now_ms + min(int(delay_ms), _LONGEST_DELAY_MS))
 
 

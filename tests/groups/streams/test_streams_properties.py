@@ -8,7 +8,7 @@ share, and a restart changes nothing. Each step is made as a trial first, and ha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -21,7 +21,12 @@ from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.groups.streams.streams_group import StreamsGroup
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatResponse, TaskIds
+from pykbroker.protocol.messages.streams_groups import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    TaskIds,
+    TaskOffset,
+)
 from pykbroker.state_machine import CoordinatorContext, Result, Token
 from tests.examples import examples
 from tests.groups.late_assignments import LateAssignments, written
@@ -30,6 +35,7 @@ from tests.groups.topics import ChangingTopics
 from tests.trials import Trials, state_of
 
 GROUP = "g"
+STATIC_LEAVING = -2
 INTERNAL = ("r", "log")
 TOPOLOGY = topology(
     subtopology("0", "a", "b", sinks=["r"]),
@@ -58,14 +64,17 @@ class Client:
     active: Tasks = field(default_factory=dict)
     standby: Tasks = field(default_factory=dict)
     is_member: bool = False
+    instance_id: str | None = None
 
     def drop(self) -> None:
         self.epoch, self.active, self.standby, self.is_member = 0, {}, {}, False
 
 
-def new_shard(seed: int, topics: ChangingTopics, assignments: LateAssignments | None) -> GroupShard:
+def new_shard(
+    seed: int, topics: ChangingTopics, assignments: LateAssignments | None, settings: StreamsGroupConfig = SETTINGS
+) -> GroupShard:
     return GroupShard(
-        CONFIG, Random(seed), topics, assignments=assignments, streams_config_of=lambda group_id: SETTINGS
+        CONFIG, Random(seed), topics, assignments=assignments, streams_config_of=lambda group_id: settings
     )
 
 
@@ -74,11 +83,13 @@ def tasks(told: list[TaskIds] | None) -> Tasks:
 
 
 class StreamsMachine(RuleBasedStateMachine):
+    settings_of_groups = SETTINGS
+
     @initialize(seed=st.integers(0, 1000))
     def start(self, seed: int) -> None:
         self.topics = ChangingTopics(a=3, b=2)
         self.late = LateAssignments(Random(seed)) if seed % 2 else None
-        self.shard = new_shard(seed, self.topics, self.late)
+        self.shard = new_shard(seed, self.topics, self.late, self.settings_of_groups)
         self.trials = Trials.of_random(Random(seed))
         self.log: list[tuple[bytes, bytes | None]] = []
         self.now_ms = 1_000
@@ -128,6 +139,8 @@ class StreamsMachine(RuleBasedStateMachine):
         else:
             active, standby = (client.active, client.standby) if reports else (None, None)
             request = streams_beat(GROUP, client.member_id, client.epoch, active=active, standby=standby)
+        request.instance_id = client.instance_id
+        self.tell_offsets(request)
         answer: StreamsGroupHeartbeatResponse = self.ask(request)
         if answer.error_code:
             assert answer.error_code in (
@@ -143,6 +156,9 @@ class StreamsMachine(RuleBasedStateMachine):
         if answer.active_tasks is not None:
             client.active, client.standby = tasks(answer.active_tasks), tasks(answer.standby_tasks)
         return answer
+
+    def tell_offsets(self, request: StreamsGroupHeartbeatRequest) -> None:
+        """Members of Kafka 4.3 tell none."""
 
     @rule(process=st.sampled_from("pqr"))
     def join(self, process: str) -> None:
@@ -163,7 +179,9 @@ class StreamsMachine(RuleBasedStateMachine):
         client = data.draw(st.sampled_from(self.clients))
         self.clients.remove(client)
         if client.is_member:
-            self.ask(streams_beat(GROUP, client.member_id, LEAVING))
+            request = streams_beat(GROUP, client.member_id, LEAVING)
+            request.instance_id = client.instance_id
+            self.ask(request)
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -205,7 +223,7 @@ class StreamsMachine(RuleBasedStateMachine):
         assert durable(self.shard) == durable(before)
 
     def read_back(self) -> GroupShard:
-        shard = new_shard(self.token, self.topics, self.late)
+        shard = new_shard(self.token, self.topics, self.late, self.settings_of_groups)
         for key, value in self.log:
             record = decode_record(key, value)
             shard.replay(record.key, record.value)
@@ -284,6 +302,9 @@ def durable(shard: GroupShard) -> Any:
         "seen_topic_change",
         "topology",
         "_topics",
+        "is_of_4_4",
+        "task_offsets",
+        "description_backoff",
     }
     groups = state_of(shard)[0]
     return {
@@ -291,5 +312,77 @@ def durable(shard: GroupShard) -> Any:
     }
 
 
+class MachineOf44(StreamsMachine):
+    """By the rules of Kafka 4.4: there are static members, tasks change their roles within a member, offsets count."""
+
+    settings_of_groups = replace(SETTINGS, is_of_4_4=True)
+
+    def tell_offsets(self, request: StreamsGroupHeartbeatRequest) -> None:
+        if self.token % 2:
+            request.task_offsets = [
+                TaskOffset(subtopology_id=name, partition=each, offset=self.token * each)
+                for name in ("0", "1")
+                for each in range(self.token % 5)
+            ]
+
+    @rule(process=st.sampled_from("pqr"))
+    def join_as_static_member(self, process: str) -> None:
+        if len(self.clients) < 6:
+            self.token += 1
+            client = Client(f"m{self.token}", process, instance_id=f"i{self.token}")
+            self.clients.append(client)
+            self.beat(client)
+
+    @precondition(lambda self: any(client.instance_id for client in self.clients))
+    @rule(data=st.data(), same=st.booleans())
+    def go_away_and_come_back(self, data: st.DataObject, same: bool) -> None:
+        client = data.draw(st.sampled_from([client for client in self.clients if client.instance_id]))
+        if not client.is_member:
+            return
+        request = streams_beat(GROUP, client.member_id, STATIC_LEAVING)
+        request.instance_id = client.instance_id
+        answer = self.ask(request)
+        if answer.error_code:
+            assert answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND), answer
+        self.token += 1
+        client.drop()
+        client.member_id = client.member_id if same else f"m{self.token}"
+        self.wait(data.draw(st.sampled_from([0, 60, 1_500])))
+        self.beat(client)
+
+    @invariant()
+    def no_task_is_two_members(self) -> None:
+        """A member may give up an active task and have it as standby task already."""
+        active: Counter[tuple[str, int]] = Counter()
+        roles: Counter[tuple[str, str, int]] = Counter()
+        holders: dict[tuple[str, str, int], set[str]] = {}
+        for member in () if self.group is None else self.group.members.values():
+            for owned in (member.assigned, member.pending_revocation):
+                active.update((name, each) for name, some in owned.active.items() for each in some)
+                held = {
+                    (member.process_id, name, each)
+                    for kind in (owned.active, owned.standby)
+                    for name, some in kind.items()
+                    for each in some
+                }
+                for task in held:
+                    holders.setdefault(task, set()).add(member.member_id)
+            for kind in (member.assigned.active, member.assigned.standby):
+                roles.update((member.process_id, name, each) for name, some in kind.items() for each in some)
+        assert not active or max(active.values()) == 1, active
+        assert not roles or max(roles.values()) == 1, roles
+        assert not holders or max(map(len, holders.values())) == 1, holders
+
+    @invariant()
+    def instance_ids_name_members(self) -> None:
+        group = self.group
+        if group is not None:
+            static = {each.instance_id: name for name, each in group.members.items() if each.instance_id}
+            assert group.static_members == static
+            assert group.task_offsets.keys() <= group.members.keys()
+
+
+MachineOf44.TestCase.settings = examples(60, stateful_step_count=30)
+TestStreamsGroupsOf44 = MachineOf44.TestCase
 StreamsMachine.TestCase.settings = examples(60, stateful_step_count=30)
 TestStreamsGroups = StreamsMachine.TestCase
