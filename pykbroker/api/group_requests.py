@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,6 +53,16 @@ def check_group(context: RequestContext[Broker], operation: Operation, group_id:
 async def submit(context: RequestContext[Broker], group_id: str, request: GroupRequest) -> Any:
     """The group's coordinator's response. Raises ApiError."""
     return await context.node.groups.submit(group_id, request, group_context(context))
+
+
+def begin(
+    context: RequestContext[Broker],
+    group_id: str,
+    request: GroupRequest,
+    then: Callable[[Any, Exception | None], None],
+) -> None:
+    """Have `then` called with the response of the group's coordinator, or with the ApiError, at once or later."""
+    context.node.groups.begin(group_id, request, group_context(context), then)
 
 
 def has_consumer_groups(context: RequestContext[Broker]) -> bool:

@@ -6,7 +6,9 @@ Served are versions 2 to 10: 5 dropped the retention time (KIP-211), 6 brought l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
@@ -17,6 +19,7 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from pykbroker.protocol.schema import Message
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
@@ -26,14 +29,53 @@ from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 from .authorization import is_allowed
-from .group_requests import submit, take_out_unknown
+from .group_requests import begin, submit, take_out_unknown
 from .pieces import in_pieces, steps_of, with_topics
 
 _STEPS_OF_COMMIT = 8
 _TOPIC_IDS_SINCE = 10
+_MOST_BEGUN = 20
+"""Offsets of a commit that has no task: a part of a turn."""
+_UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-@handles(OffsetCommitRequest, needs=names((Operation.READ, ResourceType.GROUP), (Operation.READ, ResourceType.TOPIC)))
+def begin_commit(
+    context: RequestContext[Broker], request: OffsetCommitRequest, give: Callable[[Message], None]
+) -> bool:
+    """Begin a commit of a few offsets that are all for the coordinator, as nearly all commits are (`Begin`)."""
+    image, partitions = context.node.image, 0
+    by_id = context.header.api_version >= _TOPIC_IDS_SINCE
+    group_id = request.group_id
+    if not request.topics or not is_allowed(context, Operation.READ, ResourceType.GROUP, group_id, is_logged=False):
+        return False
+    for topic in request.topics:
+        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        partitions += len(topic.partitions)
+        if found is None or not topic.partitions or partitions > _MOST_BEGUN:
+            return False
+        for each in topic.partitions:
+            if each.partition_index not in found.partitions:
+                return False
+        if not is_allowed(context, Operation.READ, ResourceType.TOPIC, found.name, is_logged=False):
+            return False
+        topic.name, topic.topic_id = found.name, found.topic_id
+
+    def then(response: Any, error: Exception | None) -> None:
+        if error is not None:
+            from pykbroker.groups.offsets.offset_commits import refused_commit
+
+            response = refused_commit(request, error.code if isinstance(error, ApiError) else _UNKNOWN)
+        give(response)
+
+    begin(context, group_id, request, then)
+    return True
+
+
+@handles(
+    OffsetCommitRequest,
+    needs=names((Operation.READ, ResourceType.GROUP), (Operation.READ, ResourceType.TOPIC)),
+    begin=begin_commit,
+)
 async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Partitions that do not exist are answered here, the others by the coordinator, in the order of the request."""
     may_commit = is_allowed(context, Operation.READ, ResourceType.GROUP, request.group_id)

@@ -9,9 +9,11 @@ from typing import cast
 
 import pytest
 import trio
+import trio.lowlevel
 from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse, SyncGroupRequest, SyncGroupResponse
 from pykbroker.protocol.schema import Message
@@ -333,3 +335,207 @@ def test_who_closes_a_transport_wakes_up_who_rests() -> None:
             await lane.rest(transport, lambda: True)
 
     over(check)
+
+
+# Requests that are begun without a task
+
+
+class Begun:
+    """Heartbeats that are answered when the test says so; those of a negative generation are for the handler."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, Callable[[Message], None]]] = []
+        self.handled = 0
+        self.table: HandlerTable[None] = HandlerTable("broker")
+
+        def begin(context: RequestContext[None], request: HeartbeatRequest, give: Callable[[Message], None]) -> bool:
+            if request.generation_id == -2:
+                raise MalformedMessage("no such generation")
+            if request.generation_id < 0:
+                return False
+            self.waiting.append((request.generation_id, give))
+            return True
+
+        @self.table.handles(HeartbeatRequest, needs=NOTHING, begin=begin)
+        async def heartbeat(context: RequestContext[None], request: HeartbeatRequest) -> HeartbeatResponse:
+            self.handled += 1
+            await trio.lowlevel.checkpoint()
+            return HeartbeatResponse(throttle_time_ms=abs(request.generation_id))
+
+    def answer_all(self) -> int:
+        """Return how many answers were given."""
+        waiting, self.waiting = self.waiting, []
+        for number, give in waiting:
+            give(HeartbeatResponse(throttle_time_ms=number))
+        return len(waiting)
+
+    async def bring_to_rest(self, client: Client, requests: int = 3) -> None:
+        """A request that the handler has is one that could have been begun, until it comes in the lane."""
+        for number in range(1, requests + 1):
+            assert await told(client, ask_for(-number if number != 2 else -7)) == (number if number != 2 else 7)
+        await wait_all_tasks_blocked()
+
+
+def test_an_answer_that_comes_later_is_sent_when_it_comes(real_server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        clients = [await served.connect() for _ in range(70)]
+        for client in clients:
+            await begun.bring_to_rest(client)
+        assert resting(served) == 70
+        for number, client in enumerate(clients):
+            await client.send(ask_for(number), 4)
+        await eventually(lambda: len(begun.waiting) == 70)
+        begun.answer_all()
+        for number, client in enumerate(clients):
+            correlation_id, response = await client.receive(HEARTBEAT, 4)
+            assert correlation_id == client.correlation_id
+            assert response == HeartbeatResponse(throttle_time_ms=number)
+        assert resting(served) == 70
+        for client in clients:
+            client.transport.close()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+def test_what_comes_behind_a_begun_request_is_answered_behind_it(real_server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await begun.bring_to_rest(client)
+        await client.send(ask_for(5), 4)
+        await eventually(lambda: len(begun.waiting) == 1)
+        await client.send(ask_for(-6), 4)
+        await client.send(ask_for(7), 4)
+        await wait_all_tasks_blocked(0.01)
+        assert resting(served) == 0
+        handled = begun.handled
+        begun.answer_all()
+        answers = [(await client.receive(HEARTBEAT, 4))[1] for _ in range(3)]
+        assert [cast("HeartbeatResponse", each).throttle_time_ms for each in answers] == [5, 6, 7]
+        assert begun.handled == handled + 2
+        client.transport.close()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+def test_a_client_that_leaves_with_a_begun_request_is_forgotten(real_server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        leaving, staying = await served.connect(), await served.connect()
+        await begun.bring_to_rest(leaving)
+        await begun.bring_to_rest(staying)
+        await leaving.send(ask_for(5), 4)
+        await eventually(lambda: len(begun.waiting) == 1)
+        leaving.transport.close()
+        await wait_all_tasks_blocked(0.01)
+        begun.answer_all()
+        await eventually(lambda: served.listener.connection_count == 1)
+        assert await told(staying, ask_for(-9)) == 9
+        staying.transport.close()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+def test_a_connection_that_is_closed_under_a_begun_request_ends(real_server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await begun.bring_to_rest(client)
+        await client.send(ask_for(5), 4)
+        await eventually(lambda: len(begun.waiting) == 1)
+        (connection,) = served.listener._connections
+        connection._transport.close()
+        await eventually(lambda: served.listener.connection_count == 0)
+        begun.answer_all()
+        await wait_all_tasks_blocked(0.01)
+        assert await client.is_closed()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+def test_a_begun_request_is_answered_while_the_listener_stops(real_server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await begun.bring_to_rest(client)
+        await client.send(ask_for(5), 4)
+        await eventually(lambda: len(begun.waiting) == 1)
+        served.listener.stop()
+        await wait_all_tasks_blocked(0.01)
+        begun.answer_all()
+        assert (await client.receive(HEARTBEAT, 4))[1] == HeartbeatResponse(throttle_time_ms=5)
+        assert await client.is_closed()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+def test_a_request_that_cannot_be_begun_leaves_the_lane_and_its_error_is_the_connections(real_server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await begun.bring_to_rest(client)
+        assert resting(served) == 1
+        assert await told(client, ask_for(-9)) == 9
+        await wait_all_tasks_blocked()
+        assert resting(served) == 0, "its last request had a task"
+        await begun.bring_to_rest(client, 2)
+        assert resting(served) == 1
+        await client.send(ask_for(-2), 4)
+        assert await client.is_closed()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_comes_is_answered_in_its_order(real_server: Server, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def scenario(served: Served) -> None:
+        async def answer() -> None:
+            while True:
+                await trio.lowlevel.checkpoint()
+                if chance.random() < 0.3:
+                    begun.answer_all()
+
+        client = await served.connect()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(answer)
+            for _ in range(30):
+                numbers = [chance.choice([-9, 1, 2, 3]) for _ in range(chance.choice([1, 1, 1, 2, 4]))]
+                data = b"".join(encode_request(ask_for(n), 4, k, "test") for k, n in enumerate(numbers))
+                cut = chance.choice([len(data), len(data), 7])
+                await client.transport.send([data[:cut]])
+                await trio.sleep(chance.choice([0, 0.001]))
+                await client.transport.send([data[cut:]])
+                for number, generation_id in enumerate(numbers):
+                    correlation_id, response = await client.receive(HEARTBEAT, 4)
+                    assert correlation_id == number
+                    assert response == HeartbeatResponse(throttle_time_ms=abs(generation_id))
+            nursery.cancel_scope.cancel()
+        client.transport.close()
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+
+
+def test_an_answer_that_cannot_be_encoded_ends_its_connection_alone(
+    real_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(served: Served) -> None:
+        clients = [await served.connect() for _ in range(2)]
+        for client in clients:
+            await begun.bring_to_rest(client)
+            await client.send(ask_for(5), 4)
+        await eventually(lambda: len(begun.waiting) == 2)
+        (_, first), (_, second) = begun.waiting
+        first(HeartbeatResponse(throttle_time_ms=1 << 40))
+        second(HeartbeatResponse(throttle_time_ms=6))
+        ended = [await client.is_closed() for client in clients[:1]]
+        assert ended == [True]
+        assert (await clients[1].receive(HEARTBEAT, 4))[1] == HeartbeatResponse(throttle_time_ms=6)
+
+    begun = Begun()
+    real_server.run(begun.table, scenario)
+    assert "HeartbeatRequest version 4 of client test failed" in caplog.text
+    caplog.clear()

@@ -222,6 +222,25 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         finally:
             led.forget(token)
 
+    def begin(
+        self, key: str, request: RequestT, context: ContextT, then: Callable[[Any, Exception | None], None]
+    ) -> None:
+        """Submit a request about one key whose answer no task waits for. Raises ApiError where it is refused at once.
+
+        then: is called with the response or with the ApiError, once, and raises nothing (`CalledBack`).
+        """
+        index = self.partition_for(key)
+        led = ErrorCode.NOT_COORDINATOR if index is None else self._active(index)
+        if isinstance(led, ErrorCode):
+            raise ApiError(led)
+        token = self._new_token()
+        led.call_back(token, then)
+        try:
+            self._handle(led, request, token, context)
+        except BaseException:
+            led.forget(token)
+            raise
+
     def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
         """Submit a request whose answer nobody waits to hear; a shard that is closed hears nothing more."""
         if led.state is not CoordinatorState.ACTIVE:

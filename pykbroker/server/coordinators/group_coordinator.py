@@ -103,6 +103,28 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             check_group_id(key, request)
             raise
 
+    def begin(
+        self,
+        key: str,
+        request: GroupRequest,
+        context: CoordinatorContext,
+        then: Callable[[Any, Exception | None], None],
+    ) -> None:
+        """Submit a request whose answer no task waits for; what is refused is refused by `then` alone."""
+
+        def check_and_call(response: Any, error: Exception | None) -> None:
+            if isinstance(error, ApiError):
+                try:
+                    check_group_id(key, request)
+                except ApiError as invalid:
+                    error = invalid
+            then(response, error)
+
+        try:
+            super().begin(key, request, context, check_and_call)
+        except ApiError as error:
+            check_and_call(None, error)
+
     def new_shard(self, partition: Partition) -> GroupShard:
         from pykbroker.groups.shard import GroupShard  # a broker without groups does not need the memory
 

@@ -37,7 +37,7 @@ from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import Completion, Result, Token
 
-from ..runtime.deferred_answer import DeferredAnswer
+from ..runtime.deferred_answer import CalledBack, DeferredAnswer
 from ..runtime.deferred_event_queue import DeferredEventQueue
 from ..runtime.signal import Signal
 from .append_doubt import AppendDoubt
@@ -127,7 +127,7 @@ class LedShard(Generic[ShardT]):
         self._appended = Appended(partition, 0)
         self._effects = DeferredEventQueue[_Effect]()
         self._answers = DeferredEventQueue[_Answers]()
-        self._waiting: dict[Token, DeferredAnswer[object]] = {}
+        self._waiting: dict[Token, DeferredAnswer[object] | CalledBack[object]] = {}
         self._is_settling = False
         self._is_held_back = False
         self._outcomes = Signal()
@@ -146,7 +146,7 @@ class LedShard(Generic[ShardT]):
         self._answers.take_all()
         self.loaded.set()
         self._outcomes.set()
-        for answer in self._waiting.values():
+        for answer in list(self._waiting.values()):
             answer.fail(ApiError(error_code))
 
     def await_answer(self, token: Token) -> DeferredAnswer[object]:
@@ -155,9 +155,18 @@ class LedShard(Generic[ShardT]):
         self._waiting[token] = answer
         return answer
 
+    def call_back(self, token: Token, then: Callable[[object, Exception | None], None]) -> None:
+        """Have a function called with the answer, which is forgotten then (`CalledBack`)."""
+
+        def forget_and_call(answer: object, error: Exception | None) -> None:
+            self.forget(token)
+            then(answer, error)
+
+        self._waiting[token] = CalledBack(forget_and_call)
+
     def forget(self, token: Token) -> None:
         """Forget a caller that no longer waits for the answer; what the request did stays."""
-        del self._waiting[token]
+        self._waiting.pop(token, None)
 
     def refuse(self, completed: Sequence[Completion], error_code: ErrorCode) -> None:
         for completion in completed:

@@ -7,13 +7,16 @@ concern.
 A connection is in one of three phases, and its own task alone moves it from one to the next:
 
 - RECEIVING: bytes come into the receive buffer until a frame is whole. Only here does the connection wait for memory,
-  and here `finish` closes at once. A connection whose last requests were answered at once, without a handler, rests in
-  the listener's lane: requests of that kind are served there, and its task sleeps until another one comes (`lane`).
+  and here `finish` closes at once.
 - HANDLING: the dispatcher has the frame. The idle timer stands still, since the next move is the broker's. A client
   that has left is noticed by `look_for_peer`, and a long poll is answered as if its time were over. So is the long poll
   of a client that asks for something else meanwhile, whose answer would have to wait behind it (`asked_again`).
 - SENDING: the answer goes out as far as the peer takes it. The memory of a large answer counts from here until the peer
   has it.
+
+A connection whose last requests needed no task rests in the listener's lane (`lane`). Requests of that kind are served
+there, with the same phases, and its task sleeps until anything else comes: another request, a piece of one, the end.
+Where a request is begun then and its answer is still to come, the task waits for the answer and sends it.
 
 A client beyond its quotas is muted when it has its answer: for a time nothing of it is received or served (KIP-219).
 That time holds a receive buffer only where more of the client came before it, ends when the client leaves, and counts
@@ -31,15 +34,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from struct import Struct
 from time import perf_counter_ns
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import trio
 
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.protocol.framing import RequestHeader
 from pykbroker.storage.files.errors import FileError
 
 from ..runtime.log_lines import RateLimitedLog, printable
@@ -65,7 +71,7 @@ _SPARED_LOOKS = 4
 """Where a client waits for its answer before it sends more, to look for a request right behind it is mostly in vain."""
 _SMALL_ANSWER_BYTES = 2048
 _ANSWERED_BEFORE_LANE = 3
-"""Requests that were answered at once, one behind another, before a connection rests in the lane."""
+"""Requests that needed no task, one behind another, before a connection rests in the lane."""
 _STUCK_BYTES = 64 * 1024
 _PRODUCE = int(ApiKey.PRODUCE)
 _FETCH = int(ApiKey.FETCH)
@@ -73,8 +79,25 @@ _BEGINNING = Struct(">ih")
 """The size of a frame and its API key, with which each request begins."""
 
 
-AnswerAtOnce: TypeAlias = Callable[[memoryview, ConnectionState], bytes | None]
-"""Gives the whole answer to a request that needs no handler (`Dispatcher.answer_at_once`)."""
+class AtOnce(Protocol):
+    """A dispatcher that answers some requests without a task (`Dispatcher`)."""
+
+    def answer_at_once(self, frame: memoryview, connection: ConnectionState) -> bytes | None: ...
+    def begins(self, api_key: int) -> bool: ...
+    def begin(self, frame: memoryview, connection: ConnectionState, then: Callable[[bytes | None], None]) -> bool: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Begun:
+    """A request that was begun in the lane. answer: once it is there. is_answered: for the connection's task, where
+    that waits for it; None as long as the connection rests.
+    """
+
+    began_ns: int
+    size_bytes: int
+    header: RequestHeader | None = None
+    answer: bytes | None = None
+    is_answered: trio.Event | None = None
 
 
 class FrameDispatcher(Protocol):
@@ -103,13 +126,13 @@ _SENDING: Final = Phase.SENDING
 class Connection:
     """The connection is served by one task, `serve`; the listener's keepers look at it and may close it.
 
-    answer_at_once: None where every request is for the dispatcher. lane: where the connection may rest.
+    at_once: None where every request is for the dispatcher. lane: where the connection may rest.
     """
 
     __slots__ = (
-        "_answer_at_once",
         "_answer_bytes",
-        "_answered_at_once",
+        "_at_once",
+        "_begun",
         "_buffer",
         "_came_alone",
         "_dispatcher",
@@ -121,6 +144,7 @@ class Connection:
         "_looks_since_left",
         "_memory",
         "_muted",
+        "_needed_no_task",
         "_phase",
         "_progress_seen",
         "_received_when_looked",
@@ -147,14 +171,15 @@ class Connection:
         refusals: RateLimitedLog,
         memory: ClientMemory,
         requests: RequestMetrics | None = None,
-        answer_at_once: AnswerAtOnce | None = None,
+        at_once: AtOnce | None = None,
         lane: Lane | None = None,
     ) -> None:
         self._memory = memory
-        self._answer_at_once = answer_at_once
+        self._at_once = at_once
         self._lane = lane
-        self._answered_at_once = 0
-        """Requests since the last one that had a handler."""
+        self._needed_no_task = 0
+        """Requests since the last one that did, or may have."""
+        self._begun: _Begun | None = None
         self._unsent = b""
         """Of an answer that was given in the lane."""
         self._requests = requests or RequestMetrics()
@@ -264,6 +289,7 @@ class Connection:
                     await self._transport.send(error.answer)
         finally:
             self._transport.close()
+            self._begun = None
             self._buffer.release()
             self.state.asked_again = None
             if self.state.when_closed is not None:
@@ -363,13 +389,15 @@ class Connection:
         state, began_ns, before = self.state, perf_counter_ns(), self.state.request
         state.waited_ns = state.queued_ns = state.held_ns = 0
         answer: list[Part] | None
-        at_once = None if self._answer_at_once is None else self._answer_at_once(frame, state)
-        if at_once is not None:
-            self._answered_at_once += 1
-            answer = [at_once]
+        at_once = self._at_once
+        known = None if at_once is None else at_once.answer_at_once(frame, state)
+        if known is not None:
+            self._needed_no_task += 1
+            answer = [known]
         else:
-            self._answered_at_once = 0
             answer = await self._dispatcher.answer(frame, state)
+            is_begun = at_once is not None and state.request is not None and at_once.begins(state.request.api_key)
+            self._needed_no_task = self._needed_no_task + 1 if is_begun else 0
         answered_ns = perf_counter_ns()
         self.served_requests += 1
         if answer is not None:
@@ -415,9 +443,11 @@ class Connection:
 
         What has come is in the receive buffer then, and what the peer has not taken of the answer in `_unsent`.
         """
-        buffer, transport, state = self._buffer, self._transport, self.state
+        buffer, transport, state, at_once = self._buffer, self._transport, self.state, self._at_once
+        if self._begun is not None or self._finishing or at_once is None:
+            return False
         view = buffer.writable()
-        if view is None or buffer.held_bytes or self._finishing or self._answer_at_once is None:
+        if view is None or buffer.held_bytes:
             return False
         count = transport.receive_now(view)
         if not count:
@@ -429,22 +459,81 @@ class Connection:
         frame = buffer.lone_frame
         if frame is None:
             return False
-        answer = self._answer_at_once(frame, state)
+        answer = at_once.answer_at_once(frame, state)
         if answer is None:
+            if self._begin(at_once, frame, began_ns):
+                buffer.drop_lone_frame()
+                return True
             self._came_alone = True
+            self._needed_no_task = 0
             return False
         buffer.drop_lone_frame()
+        self._send_now(answer, state.request, len(frame), began_ns)
+        return not self._unsent
+
+    def _begin(self, at_once: AtOnce, frame: memoryview, began_ns: int) -> bool:
+        """Begin a request, which is answered when its answer comes, by the lane or by the task."""
+        begun = self._begun = _Begun(began_ns, len(frame))
+        self._phase = _HANDLING
+        is_begun = False
+        try:
+            is_begun = at_once.begin(frame, self.state, partial(self._take_answer, begun))
+        finally:
+            if not is_begun:
+                self._begun, self._phase = None, _RECEIVING
+        begun.header = self.state.request
+        return is_begun
+
+    def _take_answer(self, begun: _Begun, answer: bytes | None) -> None:
+        if self._begun is not begun:
+            return  # the connection has ended
+        if answer is None:
+            self._begun = None
+            self._transport.close()
+            if begun.is_answered is not None:
+                begun.is_answered.set()
+            return
+        begun.answer = answer
+        if begun.is_answered is not None:
+            begun.is_answered.set()
+        elif self._lane is not None:
+            self._lane.call_soon(self._answer_begun)
+
+    def _answer_begun(self) -> None:
+        """Send the answer to the request that was begun, unless the task has seen to that."""
+        begun = self._begun
+        if begun is None or begun.answer is None or begun.is_answered is not None:
+            return
+        self._begun, self._phase = None, _RECEIVING
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # the task finds out for itself
+            self._send_now(begun.answer, begun.header, begun.size_bytes, begun.began_ns)
+        if (self._unsent or self._finishing) and self._lane is not None and isinstance(self._transport, WithSocket):
+            self._lane.wake(self._transport)
+
+    def _send_now(self, answer: bytes, request: RequestHeader | None, size_bytes: int, began_ns: int) -> None:
+        """Send what the peer takes; the rest is in `_unsent`."""
         answered_ns = perf_counter_ns()
         self.served_requests += 1
-        sent = transport.send_now(answer)
-        request = state.request
+        sent = self._transport.send_now(answer)
         if request is not None:
             sent_ns = perf_counter_ns() - answered_ns
-            self._requests.answered(request.api_key, request.api_version, len(frame), answered_ns - began_ns, sent_ns)
+            self._requests.answered(request.api_key, request.api_version, size_bytes, answered_ns - began_ns, sent_ns)
         if sent < len(answer):
             self._unsent = answer[sent:]
-            return False
-        return True
+
+    async def _end_rest(self) -> None:
+        """Send what is left of what was begun in the lane."""
+        begun = self._begun
+        if begun is not None:
+            if begun.answer is None:
+                begun.is_answered = trio.Event()
+                await begun.is_answered.wait()
+                begun.is_answered = None
+            self._answer_begun()
+        if self._unsent:
+            await self._send_unsent()
+        if self._finishing:
+            raise trio.ClosedResourceError
 
     async def _send_unsent(self) -> None:
         unsent, self._unsent = self._unsent, b""
@@ -529,14 +618,13 @@ class Connection:
         lane, transport = self._lane, self._transport
         if (
             lane is not None
-            and self._answered_at_once >= _ANSWERED_BEFORE_LANE
+            and self._needed_no_task >= _ANSWERED_BEFORE_LANE
             and lane.is_open
             and not self._buffer.received_bytes
             and isinstance(transport, WithSocket)
         ):
             await lane.rest(transport, self._serve_now)
-            if self._unsent:
-                await self._send_unsent()
+            await self._end_rest()
         else:
             await transport.wait_readable()
 

@@ -116,6 +116,45 @@ class Dispatcher(Generic[NodeT]):
         """
         return None if self._quotas.is_set else self._remembered.find(frame, connection)
 
+    def begins(self, api_key: int) -> bool:
+        """Tell whether requests of the API may be ones for `begin`."""
+        handler = self._by_api_key.get(api_key)
+        return handler is not None and handler.begin is not None and not self._quotas.is_set
+
+    def begin(self, frame: memoryview, connection: ConnectionState, then: Callable[[bytes | None], None]) -> bool:
+        """Begin to handle a request without a task; False where it is for `answer`, and nothing has happened.
+
+        then: is called once, with the whole answer, or with None where the connection has to end, which is logged.
+        Raises MalformedMessage.
+        """
+        if self._quotas.is_set:
+            return False
+        header, body = decode_request_header(frame)
+        handler = self._by_api_key.get(header.api_key)
+        version = header.api_version
+        if handler is None or handler.begin is None or not handler.min_version <= version <= handler.max_version:
+            return False
+        request, _ = decode(handler.request_type, version, frame, body, objects_limit=handler.most_entries)
+        connection.request = header
+        if not connection.has_worked and header.api_key not in QUESTIONS:
+            connection.begin_work()
+        turn = Turn(self._long, connection.long_requests)
+        context = RequestContext(self._node, header, self._handlers, connection, turn, None, next(self._numbers))
+
+        def give(response: Message) -> None:
+            try:
+                self._requests.note_errors(header.api_key, response)
+                (answer,) = encode_response(header.correlation_id, response, version)
+                assert isinstance(answer, bytes), "no answer that comes without a task has records"
+            except Exception:
+                name = handler.request_type.__name__
+                _log.exception("%s version %d of client %s failed", name, version, printable(header.client_id))
+                then(None)
+            else:
+                then(answer)
+
+        return handler.begin(context, request, give)
+
     def answer_unmeasured(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
         """Answer a client that has not said yet who it is: no quota is there to find."""
         return self._begin(frame, connection, None)

@@ -177,12 +177,20 @@ class RequestContext(Generic[NodeT_co]):
 HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitable[Message | None]]
 """`None` as its answer is no answer (Produce with acks=0)."""
 
+Begin: TypeAlias = Callable[[RequestContext[NodeT], RequestT, Callable[[Message], None]], bool]
+"""Begins to handle a request, and has the function called with the response, at once or later, but once in every case.
+
+False: nothing has happened, and the request is for the handler's function, which knows all cases. What is begun takes
+a part of a turn. Only a handler that stands behind no guard has this.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[NodeT_contra]):
     """A handler serves one API. most_entries: of all lists in one request together; a client that
     sends more is closed. needs: the rights that its clients need. made_of: what of a node the answers that are the same
     for all are made of, to be compared; None while none are, or where no answer of the API is (`remembered_answers`).
+    begin: handles a request without a task (`Begin`); None where every request is for the function.
     """
 
     api_key: int
@@ -193,6 +201,7 @@ class Handler(Generic[NodeT_contra]):
     most_entries: int
     needs: Needs = NOTHING
     made_of: Callable[[NodeT_contra], object | None] | None = None
+    begin: Callable[[RequestContext[NodeT_contra], Any, Callable[[Message], None]], bool] | None = None
 
     def decode(self, version: int, frame: memoryview, body: int) -> Message:
         request, _ = decode(self.request_type, version, frame, body, objects_limit=self.most_entries)
@@ -277,10 +286,11 @@ class HandlerTable(Generic[NodeT]):
         needs: Needs,
         most_entries: int = MOST_ENTRIES,
         made_of: Callable[[NodeT], object | None] | None = None,
+        begin: Begin[NodeT, RequestT] | None = None,
     ) -> Callable[[HandlerFunction[NodeT, RequestT]], HandlerFunction[NodeT, RequestT]]:
         """Register an `async (context, request) -> response | None`, for every version that the request declares.
 
-        needs: what the table's guard and the handler look for, see `needs`. made_of: see `Handler`.
+        needs: what the table's guard and the handler look for, see `needs`. made_of, begin: see `Handler`.
         """
 
         def register(function: HandlerFunction[NodeT, RequestT]) -> HandlerFunction[NodeT, RequestT]:
@@ -291,7 +301,7 @@ class HandlerTable(Generic[NodeT]):
             assert self._guard is not None or needs == NOTHING, f"nobody checks what {schema.name} needs"
             guarded = function if self._guard is None else self._guard(function, needs)
             handler = Handler(
-                schema.api_key, request_type, served.low, served.high, guarded, most_entries, needs, made_of
+                schema.api_key, request_type, served.low, served.high, guarded, most_entries, needs, made_of, begin
             )
             self.by_api_key[schema.api_key] = handler
             return function

@@ -3,7 +3,8 @@
 To wake up a task, to run it, and to have it wait again costs several times what it takes to send an answer that is
 there already. So a connection whose last requests were all answered at once (`Connection`) rests in the lane of its
 listener: one task waits for all sockets there, and calls `serve` of whichever can be read. As soon as that returns
-False, the connection leaves the lane, and its own task goes on with what came.
+False, the connection leaves the lane, and its own task goes on with what came. Answers that come later, when something
+is committed, are sent by a second task (`call_soon`), so that whoever commits does not send hundreds of answers.
 
 Each connection has one request in a round, and so many connections have a round before others have the loop. Not
 handled here: what can be answered at once (`remembered_answers`), and who rests (`Connection`). Where a system has no
@@ -13,17 +14,20 @@ epoll, or a transport has no socket of its own, nobody rests here.
 from __future__ import annotations
 
 import select
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import trio
 
+from ..runtime.signal import Signal
+
 Serve: TypeAlias = Callable[[], bool]
 """Is called when the connection can be read. False: its task has to see to it."""
 
 _SERVED_IN_A_ROUND: Final = 50
-"""Connections, each of which has one request: less than a millisecond."""
+"""Connections, each of which has one request: a millisecond or three."""
 
 
 @runtime_checkable
@@ -57,6 +61,9 @@ class Lane:
     def __init__(self) -> None:
         self._epoll: select.epoll | None = None
         self._resting: dict[int, _Resting] = {}
+        self._calls: deque[Callable[[], None]] = deque()
+        """One for each connection at most."""
+        self._has_calls = Signal()
         self.is_open = False
 
     @property
@@ -90,6 +97,16 @@ class Lane:
         if here.error is not None:
             raise here.error
 
+    def wake(self, transport: WithSocket) -> None:
+        """Have `rest` return, where the connection of the transport is at rest."""
+        if transport.descriptor in self._resting:
+            self._wake(transport.descriptor)
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Call a function that answers a connection, in its turn; where the lane is closed before, it is not called."""
+        self._calls.append(call)
+        self._has_calls.set()
+
     async def run(self) -> None:
         """Serve until the surrounding scope is cancelled. Where the system has no epoll to give, nobody rests here."""
         try:
@@ -98,14 +115,24 @@ class Lane:
             return
         self.is_open = True
         try:
-            while True:
-                await trio.lowlevel.wait_readable(epoll.fileno())
-                self._serve_round(epoll)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._make_calls)
+                while True:
+                    await trio.lowlevel.wait_readable(epoll.fileno())
+                    self._serve_round(epoll)
         finally:
             self.is_open = False
             for descriptor in list(self._resting):
                 self._wake(descriptor)
             epoll.close()
+
+    async def _make_calls(self) -> None:
+        while True:
+            await self._has_calls.wait()
+            for _ in range(min(len(self._calls), _SERVED_IN_A_ROUND)):
+                self._calls.popleft()()
+            if self._calls:  # others have their turn first
+                self._has_calls.set()
 
     def _serve_round(self, epoll: select.epoll) -> None:
         resting = self._resting

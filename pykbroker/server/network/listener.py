@@ -212,7 +212,7 @@ class Listener:
             self._refusals,
             self._memory,
             self._requests,
-            self._dispatcher.answer_at_once if self._sasl is None else None,
+            self._dispatcher if self._sasl is None else None,
             self._lane if isinstance(transport, WithSocket) else None,
         )
         self._connections[connection] = host

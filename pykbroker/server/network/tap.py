@@ -40,5 +40,13 @@ class TappedDispatcher(Dispatcher[NodeT]):
         """Return nothing: every request is for the tap."""
         return None
 
+    def begins(self, api_key: int) -> bool:
+        """Tell that no request is handled without its exchange."""
+        return False
+
+    def begin(self, frame: memoryview, connection: ConnectionState, then: Callable[[bytes | None], None]) -> bool:
+        """Begin nothing: every request is for the tap."""
+        return False
+
     def _begin(self, frame: memoryview, connection: ConnectionState, meter: RequestMeter | None) -> Awaitable[Answer]:
         return self._tap.exchange(frame, connection, partial(super()._begin, frame, connection, meter))
