@@ -158,9 +158,9 @@ class ShareHeartbeats:
             starts_epoch = True
         topics_changed = self._topic_changes.concern(group)
         metadata_hash = group.metadata_hash
-        if topics_changed or group.names_changes != group.hashed_as_of:
+        if topics_changed or not group.is_hashed:
             metadata_hash = self._metadata_hash.of(group.topic_names)
-            group.hashed_as_of = group.names_changes
+            group.is_hashed = True
             self._topic_changes.are_seen_by(group)
         if starts_epoch or metadata_hash != group.metadata_hash:
             starts_epoch = True

@@ -75,6 +75,7 @@ def together(targets: Iterable[Assignment], assignable: Mapping[bytes, frozenset
             known = united.get(topic_id)
             united[topic_id] = partitions if known is None else known | partitions
     for topic_id, partitions in united.items():
-        if partitions == (whole := assignable.get(topic_id)):
+        whole = assignable.get(topic_id)
+        if whole is not None and partitions == whole:
             united[topic_id] = whole
     return united

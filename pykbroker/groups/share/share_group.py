@@ -73,10 +73,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         """By topic id, when the newest initialization of partitions of the topic began; in memory only."""
         self.subscribed_topic_names: Counter[str] = Counter()
         self.changes = 0
-        self.names_changes = 0
-        """As `changes`, of the names alone."""
-        self.hashed_as_of = -1
-        """The `names_changes` as of which `metadata_hash` is."""
+        self.is_hashed = False
+        """Whether `metadata_hash` is one of the names as they are."""
         self.initialized_as_of = -1
         """The `changes` as of which there was nothing more to initialize than what is initializing."""
         self.assigned: Mapping[bytes, frozenset[int]] | None = None
@@ -175,7 +173,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
 
     def _names_have_changed(self) -> None:
         self.changes += 1
-        self.names_changes += 1
+        self.is_hashed = False
 
     def put_target(self, member_id: str, target: Assignment) -> None:
         super().put_target(member_id, target)
