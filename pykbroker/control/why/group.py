@@ -145,9 +145,9 @@ class _Look:
         """The partitions of a share group as `_lag` has those of others."""
         look = SharedPartitions(self._sources, group)
         found: list[SharedPartition] = []
-        for (topic, index), state in look.places().items():
+        for (topic, index), state in (await look.places(self._turns)).items():
             found.append(look.look(topic, index, state))
-            await self._turns.took(20 + found[-1].acquired // 10)
+            await self._turns.took(20 + look.runs_counted // 5)
         known = [each.lag for each in found if each.lag is not None]
         shown = heapq.nsmallest(MOST_PARTITIONS, found, key=lambda each: (-(each.lag or 0), each.topic, each.partition))
         return shown, len(found), sum(known) if known else None

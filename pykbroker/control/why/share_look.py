@@ -71,7 +71,7 @@ class ShareLook(PartitionLook):
         group, subscribers = self._share_group(), self._asked.subscribers[self._topic]
         if group is None or not subscribers:
             return None
-        state = SharedPartitions(self._sources, group).places().get((self._topic, self._index))
+        state = SharedPartitions(self._sources, group).state_of(self._topic, self._index)
         if state == "initialized":
             return None
         words = f"Group {self._name} has no state of {self._place} yet, so no member is assigned it"

@@ -17,7 +17,7 @@ from pykbroker.server.runtime.log_lines import printable
 from pykbroker.sharing.persister import UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 from .answers import Holder, SharedPartition
-from .sources import Sources
+from .sources import Sources, Turns
 from .wording import client, counted, duration, moment
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class _Held:
 
 @dataclass(slots=True)
 class _InFlight:
-    """The records in flight, counted by state."""
+    """The records in flight, counted by state. runs: how many runs of them there are."""
 
+    runs: int = 0
     acquired: int = 0
     available: int = 0
     acknowledged: int = 0
@@ -55,17 +56,31 @@ class SharedPartitions:
     def __init__(self, sources: Sources, group: ShareGroup) -> None:
         self._sources = sources
         self._group = group
+        self.runs_counted = 0
+        """Of the partition that was looked at last."""
 
-    def places(self) -> Mapping[tuple[str, int], str]:
+    async def places(self, turns: Turns) -> Mapping[tuple[str, int], str]:
         """Return the partitions that the group has, with the state of each."""
-        states, places = self._group.state_partitions, {}
+        states, places = self._group.state_partitions, dict[tuple[str, int], str]()
         for state, topics in ((_INITIALIZING, states.initializing), (_INITIALIZED, states.initialized)):
             for topic_id, topic in topics.items():
                 known = self._sources.image.topic_by_id(topic_id)
                 name = topic.name if known is None else known.name
                 shown = _DELETING if topic_id in states.deleting else state
                 places.update(dict.fromkeys(((name, index) for index in topic.partitions), shown))
+                await turns.took(1 + len(topic.partitions) // 10)
         return places
+
+    def state_of(self, topic: str, index: int) -> str | None:
+        """Return the state of one partition; None where the group has none of it."""
+        known, states = self._sources.image.topic(topic), self._group.state_partitions
+        if known is None:
+            return None
+        for state, topics in ((_INITIALIZED, states.initialized), (_INITIALIZING, states.initializing)):
+            found = topics.get(known.topic_id)
+            if found is not None and index in found.partitions:
+                return _DELETING if known.topic_id in states.deleting else state
+        return None
 
     def led(self, topic: str, index: int) -> tuple[Broker, Partition, LedSharePartition | None] | None:
         """Return the leader, its partition, and the share partition there; None where the leader was not asked."""
@@ -78,6 +93,7 @@ class SharedPartitions:
 
     def look(self, topic: str, index: int, state: str) -> SharedPartition:
         """Return one partition as it is."""
+        self.runs_counted = 0
         found = self.led(topic, index)
         partition = None if found is None else found[1]
         high_watermark = None if partition is None else partition.high_watermark
@@ -117,6 +133,7 @@ class SharedPartitions:
     def _in_flight(self, broker: Broker, partition: Partition, share: SharePartition, state: str) -> SharedPartition:
         limit = broker.share_partitions.limits(self._group.group_id).delivery_count_limit
         counts, held = _counted(share, limit)
+        self.runs_counted = counts.runs
         return SharedPartition(
             topic=partition.topic,
             partition=partition.index,
@@ -159,6 +176,7 @@ def _counted(share: SharePartition, limit: int) -> tuple[_InFlight, dict[str, _H
 
     counts, held = _InFlight(), dict[str, _Held]()
     for run in share.runs():
+        counts.runs += 1
         first = max(run.first, share.start_offset)
         records = run.last - first + 1
         if records <= 0:

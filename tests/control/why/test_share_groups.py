@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
+import trio
 from confluent_kafka import AcknowledgeType
 
 from pykbroker.control.why import by_protocol
+from pykbroker.server.coordinators.share_states import ShareStates
+from pykbroker.server.sharing.share_partitions import SharePartitions
 from pykbroker.testing import Broker
 from tests.groups.live_members import configure_group, share_consumer, shared_records
 
@@ -152,3 +155,38 @@ def test_any_broker_tells_of_a_share_group_by_kafka_s_protocol(broker: Broker, t
         ]
         assert broker.call(by_protocol.consumer, name, "nowhere").reason == "topic-does-not-exist"
     assert broker.call(by_protocol.consumer, name).reason == "no-members"
+
+
+def test_a_partition_without_a_state_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while the share coordinator does not answer the group's."""
+    monkeypatch.setattr(ShareStates, "begin", lambda self, initialization: None)
+    with Broker() as broker:
+        broker.create_topic("jobs").produce(b"a")
+        with share_consumer(broker.bootstrap_servers, "g", "jobs", **EXPLICIT) as consumer:
+            answer = eventually(
+                lambda: (consumer.poll(0.1), broker.why.consumer("g", topic="jobs"))[1],
+                lambda it: it.reason == "not-initialized",
+            )
+            assert "has no state of jobs-0 yet" in answer.verdict
+            assert any("__share_group_state" in fact for fact in answer.facts)
+            group = broker.why.group("g")
+            assert [each.state for each in group.shared] == ["initializing"]
+            assert any("1 partition of 1 wait for the share coordinator" in fact for fact in group.facts)
+
+
+def test_a_state_that_is_being_read_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while the share coordinator does not answer the leader."""
+
+    async def never(self: SharePartitions, new: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(SharePartitions, "_load", never)
+    with Broker() as broker:
+        broker.create_topic("jobs").produce(b"a")
+        with share_consumer(broker.bootstrap_servers, "g", "jobs", **EXPLICIT) as consumer:
+            answer = eventually(
+                lambda: (consumer.poll(0.1), broker.why.consumer("g", topic="jobs"))[1],
+                lambda it: it.reason == "state-loading",
+            )
+            assert "reads the state of jobs-0 for group g from the share coordinator" in answer.verdict
+            assert any("coordinates the state, in __share_group_state-" in fact for fact in answer.facts)
