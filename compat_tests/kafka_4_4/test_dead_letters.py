@@ -174,7 +174,7 @@ def consumer(node: BrokerProcess, group: str, topic: str) -> Iterator[ShareConsu
         opened.close()
 
 
-def acknowledged(opened: ShareConsumer, words: Mapping[bytes, AcknowledgeType], deliveries: int) -> list[bytes | None]:
+def acknowledged(opened: ShareConsumer, words: Mapping[bytes, AcknowledgeType], deliveries: int) -> list[bytes]:
     """Acknowledge so many deliveries with the word for their value; return the values in order of their offsets."""
     seen: list[Message] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from pykbroker.metadata.image import GROUP_RESOURCE
+from pykbroker.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.metadata_records import (
@@ -37,6 +37,7 @@ from pykbroker.server.sharing.share_partitions import outcome_of
 from pykbroker.sharing.dead_letters import MOST_LETTERS
 from pykbroker.sharing.partition.values import Acknowledgement, AcquireMode, FetchedBatch
 from pykbroker.sharing.persister import NO_LEADER_EPOCH, Initialization, Reading, SharePartitionKey
+from pykbroker.sharing.sessions import TopicIdPartition
 from pykbroker.sim.clock import SimulatedClock
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.server.serving import connection_quotas, dispatcher_of, limits, refusals_log
@@ -130,8 +131,10 @@ class Scene:
             ),
         )
         self.topic_id = self.node.create_topic("books")
-        self.node.create_topic("dlq.books", leader=THERE, **{"errors.deadletterqueue.group.enable": "true"})
-        self.node.create_topic("dlq.deaf", leader=DEAF, **{"errors.deadletterqueue.group.enable": "true"})
+        for name, leader in (("dlq.books", THERE), ("dlq.deaf", DEAF)):
+            self.node.create_topic(name, leader=leader)
+            enabled = "errors.deadletterqueue.group.enable"
+            self.node.replay(ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=name, name=enabled, value="true"))
         self.configure("share.auto.offset.reset", "earliest")
         self.configure("errors.deadletterqueue.topic.name", "dlq.books")
         self.shares = self.node.broker.share_partitions
@@ -172,7 +175,9 @@ class Scene:
         """Return why that was not done; None where it was."""
         first = await self.acquire(records, group)
         words = [Acknowledgement(first, first + records - 1, [REJECT])]
-        (outcome,) = await self.shares.begin_to_acknowledge(group, "anna", [((self.topic_id, 0), words)], Turn())
+        (outcome,) = await self.shares.begin_to_acknowledge(
+            group, "anna", [(TopicIdPartition(self.topic_id, 0), words)], Turn()
+        )
         return await outcome_of(outcome)
 
     async def start_offset(self, group: str = GROUP) -> int:

@@ -111,7 +111,7 @@ class _Refused(Exception):
 
 
 class _Parked(Exception):
-    """As many requests to the node as may be are in flight. node_id: the node."""
+    """The node has as many requests in flight as it may have. node_id: the node."""
 
     def __init__(self, node_id: int) -> None:
         super().__init__(node_id)
