@@ -87,7 +87,8 @@ class Group:
             group_id=self.group_id,
             member_id=member_id,
             member_epoch=epoch,
-            **{"endpoint_information_epoch": 0} | fields,
+            endpoint_information_epoch=0,
+            **fields,
         )
         return call(self.node.address, request, self.version if version is None else version)
 
@@ -98,7 +99,8 @@ class Group:
             "standby_tasks": [],
             "warmup_tasks": [],
         }
-        return self.beat(member_id, epoch, **tasks | more)
+        given: dict[str, Any] = tasks | more
+        return self.beat(member_id, epoch, **given)
 
     def update(self, member_id: str, epoch: int, description: TopologyDescription, group: str | None = None) -> Any:
         request = StreamsGroupTopologyDescriptionUpdateRequest(

@@ -25,6 +25,9 @@ NEW_IN_4_4 = {
     (ApiKey.API_VERSIONS, 5),
     (ApiKey.TXN_OFFSET_COMMIT, 6),
     (ApiKey.DELETE_GROUPS, 3),
+    (ApiKey.STREAMS_GROUP_HEARTBEAT, 1),
+    (ApiKey.STREAMS_GROUP_DESCRIBE, 1),
+    (ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, 0),
     (ApiKey.UNREGISTER_CONTROLLER, 0),
 }
 RECORDED = Path(__file__).with_name("kafkas_error_answers.jsonl")

@@ -147,10 +147,6 @@ def test_none_is_as_if_nothing_was_said() -> None:
         ({"until": {"seen": {"api": "Fetch", "times": 0}}}, "'until': 'times' is a whole number"),
         ({"until": {"answered": {"api": "JoinGroup", "topic": "x"}}}, "'until': no JoinGroup names a topic"),
         ({"api": "Heartbeat", "topic": "orders", "cut": True}, "no Heartbeat names a topic"),
-        (
-            {"api": "StreamsGroupTopologyDescriptionUpdate", "cut": True},
-            "no client sends StreamsGroupTopologyDescriptionUpdate, which pykbroker does not serve",
-        ),
         ({"until": {"answered": {"api": "Fetch"}}}, "'until' waits for answers that the fault itself holds"),
         ({"topic": "t", "until": {"answered": {"api": "Fetch", "topic": "t"}}}, "the fault itself holds"),
         ({"client_id": "a", "until": {"answered": {"api": "Fetch", "client_id": "a"}}}, "the fault itself holds"),
