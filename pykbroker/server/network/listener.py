@@ -57,7 +57,7 @@ class ConnectionLimits:
 
 
 class Listener:
-    """The listener has a task for each connection, one for those that rest in its lane, and three keepers: for idle
+    """The listener has a task for each connection, two for those that rest in its lane, and three keepers: for idle
     connections, for peers that have left, and for memory.
 
     tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
@@ -100,6 +100,7 @@ class Listener:
         quotas.close_least_used[name] = self._close_least_used
         self._held = 0
         self._lane = Lane()
+        self._has_lane = False
         self._accepting = trio.CancelScope()
         self._connections: dict[Connection, str] = {}
 
@@ -133,7 +134,6 @@ class Listener:
         async with trio.open_nursery() as connections:
             with self._accepting:
                 async with trio.open_nursery() as keepers:
-                    keepers.start_soon(self._lane.run)
                     keepers.start_soon(self._close_idle_connections)
                     keepers.start_soon(self._look_for_peers)
                     keepers.start_soon(self._keep_memory)
@@ -177,6 +177,9 @@ class Listener:
         elif not delay_ms and self._quotas.enter(self.name, host):
             if self._tls is not None:
                 transport = self._tls.wrap(transport)
+            if not self._has_lane and isinstance(transport, WithSocket):
+                self._has_lane = True
+                keepers.start_soon(self._lane.run)
             connections.start_soon(self._serve_connection, self._register(transport), transport)
         else:
             self.refused_connections += 1
