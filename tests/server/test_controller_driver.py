@@ -205,7 +205,7 @@ def test_first_records_that_were_lost_with_their_leader_are_written_again(monkey
                     await trio.sleep(0.01)
             await register_broker(quorum)
             greatest = {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if high}
-            assert quorum.image.features == greatest | {"metadata.version": 30}
+            assert quorum.image.features == greatest | {"metadata.version": 30, "share.version": 1}
             nursery.cancel_scope.cancel()
 
     trio.run(scenario)
