@@ -1,4 +1,4 @@
-"""When a group is asked again for the description of its topology (KIP-1331).
+"""The time until a group is asked again for the description of its topology (KIP-1331).
 
 The model is Kafka's `StreamsGroupTopologyDescriptionBackoff`, which keeps this beside the groups.
 """
@@ -17,7 +17,7 @@ _MOST_DOUBLINGS: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class DescriptionBackoff:
-    """Until when a group is not asked again for the description of its topology. attempts: before this one."""
+    """The time during which a group is not asked again. attempts: before this one."""
 
     topology_epoch: int
     attempts: int
