@@ -36,7 +36,7 @@ def told_offsets(
     end_offsets: Sequence[TaskOffset] | None,
     configured: ConfiguredTopology,
 ) -> MemberTaskOffsets:
-    """The offsets that are known after a heartbeat, which may leave one of the two out. Raises ApiError for a task named twice."""
+    """The offsets after a heartbeat, which may leave one of the two out. Raises ApiError for a task named twice."""
     return MemberTaskOffsets(
         before.offsets if offsets is None else _by_task(offsets, configured),
         before.end_offsets if end_offsets is None else _by_task(end_offsets, configured),
