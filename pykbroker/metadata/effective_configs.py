@@ -272,6 +272,6 @@ def _shown(key: ConfigKey | None, text: str | None) -> str | None:
 
 
 def _shown_where_it_is_set(key: ConfigKey, text: str | None) -> str | None:
-    """As `_shown`; internal keys are shown as they were written, as in Kafka, which parses the others alone."""
+    """The text that clients see; internal keys are shown as they were written: Kafka parses the others alone."""
     is_internal = key.name in (INTERNAL_AT_RUN_TIME if key.update == "cluster" else INTERNAL_GROUP_KEYS)
     return _written(key, text) if is_internal and text is not None else _shown(key, text)

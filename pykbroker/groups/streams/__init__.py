@@ -13,5 +13,7 @@ tasks, one for each subtopology and partition. The parts, in reading order:
 - `reconciliation`: one member's next step towards its target.
 - `endpoints`: which partitions are at which endpoint, for interactive queries.
 - `streams_records`, `streams_replay`: records of `__consumer_offsets`.
-- `descriptions`: StreamsGroupDescribe. `topology_descriptions`: descriptions of topologies, which members bring.
+- `descriptions`: StreamsGroupDescribe.
+- `topology_descriptions`, `description_backoff`: descriptions of topologies, which members bring.
+- `task_offsets`: how far members have the state of tasks.
 """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pykbroker.protocol.messages.streams_groups import EndpointToPartitions
 
     from .configured_topology import ConfiguredTopology
-    from .topology_descriptions import DescriptionBackoff
+    from .description_backoff import DescriptionBackoff
 
 PROTOCOL_TYPE: Final = "streams"
 NOT_VALIDATED: Final = -1

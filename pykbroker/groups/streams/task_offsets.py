@@ -1,4 +1,4 @@
-"""How far members of a streams group have the state of tasks, as they tell it in heartbeats (KIP-1071, Kafka 4.4).
+"""Offsets of tasks: how far members of a streams group have their state, as they tell it (KIP-1071, Kafka 4.4).
 
 The coordinator keeps what it was told last in memory alone, of tasks that the topology has. The model is Kafka's
 `MemberTaskOffsets`, which keeps what it is told of any task.
@@ -36,7 +36,7 @@ def told_offsets(
     end_offsets: Sequence[TaskOffset] | None,
     configured: ConfiguredTopology,
 ) -> MemberTaskOffsets:
-    """What is known after a heartbeat, which may leave one of the two out. Raises ApiError for a task named twice."""
+    """The offsets after a heartbeat, which may leave one of the two out. Raises ApiError for a task named twice."""
     return MemberTaskOffsets(
         before.offsets if offsets is None else _by_task(offsets, configured),
         before.end_offsets if end_offsets is None else _by_task(end_offsets, configured),

@@ -11,7 +11,6 @@ and `InMemoryTopologyDescriptionPlugin`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from random import Random
 from typing import Final
@@ -34,6 +33,7 @@ from ..common.context import Step
 from ..common.group import Group, GroupType
 from ..modern.heartbeat_rules import not_found
 from ..modern.membership import known_member
+from .description_backoff import backoff_after
 from .streams_group import StreamsGroup, find_streams
 from .streams_records import NO_DESCRIPTION, group_record_of
 from .streams_replay import StreamsReplay
@@ -41,11 +41,6 @@ from .streams_replay import StreamsReplay
 MOST_BYTES: Final = 1 << 20
 """How large a description may be, by `_size_of`."""
 MOST_BYTES_TOGETHER: Final = 64 << 20
-
-_FIRST_DELAY_MS: Final = 30_000
-_LONGEST_DELAY_MS: Final = 3_600_000
-_JITTER: Final = 0.2
-_MOST_DOUBLINGS: Final = 7
 
 _BYTES_OF_NODE: Final = 500
 _BYTES_OF_NAME: Final = 60
@@ -94,28 +89,6 @@ class TopologyDescriptions:
     def delete(self, group_id: str) -> None:
         *_, size_bytes = self._known.pop(group_id, (0, None, 0))
         self._size_bytes -= size_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class DescriptionBackoff:
-    """Until when a group is not asked again for the description of its topology. attempts: before this one."""
-
-    topology_epoch: int
-    attempts: int
-    until_ms: int
-
-    def is_active(self, topology_epoch: int, now_ms: int) -> bool:
-        return self.topology_epoch == topology_epoch and now_ms < self.until_ms
-
-
-def backoff_after(
-    before: DescriptionBackoff | None, topology_epoch: int, now_ms: int, rng: Random
-) -> DescriptionBackoff:
-    """Return the backoff of one more attempt: 30 seconds, twice as long each time, an hour at most."""
-    attempts = before.attempts + 1 if before is not None and before.topology_epoch == topology_epoch else 0
-    doubled_ms = min(_FIRST_DELAY_MS * 2 ** min(attempts, _MOST_DOUBLINGS), _LONGEST_DELAY_MS)
-    delay_ms = doubled_ms * rng.uniform(1 - _JITTER, 1 + _JITTER)
-    return DescriptionBackoff(topology_epoch, attempts, now_ms + min(int(delay_ms), _LONGEST_DELAY_MS))
 
 
 class StreamsDescriptions:

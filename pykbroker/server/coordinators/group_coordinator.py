@@ -146,7 +146,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         )
 
     def _topology_descriptions(self) -> TopologyDescriptions | None:
-        """What keeps descriptions of the topologies of streams groups; None where nothing does."""
+        """The memory for descriptions of the topologies of streams groups; None where nothing keeps them."""
         if self._descriptions is None and self._broker_config.text(TOPOLOGY_PLUGIN):
             from pykbroker.groups.streams.topology_descriptions import TopologyDescriptions
 

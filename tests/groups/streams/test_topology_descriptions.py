@@ -13,13 +13,12 @@ from pykbroker.groups.common.config import GroupConfig, StreamsGroupConfig
 from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.common.requests import DeleteGroup, DescribeStreamsGroup
 from pykbroker.groups.shard import GroupShard
+from pykbroker.groups.streams.description_backoff import DescriptionBackoff, backoff_after
 from pykbroker.groups.streams.topology_descriptions import (
     MOST_BYTES,
     MOST_BYTES_TOGETHER,
-    DescriptionBackoff,
     DescriptionStatus,
     TopologyDescriptions,
-    backoff_after,
     converted,
 )
 from pykbroker.protocol.errors import ApiError, ErrorCode
