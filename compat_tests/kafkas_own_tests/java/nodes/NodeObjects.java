@@ -132,9 +132,10 @@ public final class NodeObjects {
         return all;
     }
 
-    private static SharedServer sharedServer(KnownMetadata known, KnownQuorum quorum) {
+    /** A broker that is stopped has no loader: whoever waits for all brokers does not wait for it. */
+    private SharedServer sharedServer(KnownMetadata known, KnownQuorum quorum) {
         MetadataLoader loader = Stand.in(MetadataLoader.class, Map.of("lastAppliedOffset", a -> known.lastAppliedOffset()));
-        return Stand.in(SharedServer.class, Map.of("loader", a -> loader, "raftManager", a -> quorum.raftManager()));
+        return Stand.in(SharedServer.class, Map.of("loader", a -> process.isUp() ? loader : null, "raftManager", a -> quorum.raftManager()));
     }
 
     private GroupCoordinator groupCoordinator() {
