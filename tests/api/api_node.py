@@ -42,6 +42,7 @@ from pykbroker.server.node.client_quotas import QuotasOfImage
 from pykbroker.server.node.composition.replicas import replica_manager
 from pykbroker.server.node.composition.sharing import node_sharing
 from pykbroker.server.node.composition.transactions import node_transactions
+from pykbroker.server.quorum.image_conditions import ImageConditions
 from pykbroker.server.sharing.share_partitions import SharePartitions
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.determinism import virtual_time_s
@@ -101,10 +102,15 @@ class _Quorum:
 
 
 class _Metadata:
-    """The image that the test writes."""
+    """The image that the test writes; everybody hears of it at once."""
+
+    applied_offset = replayed_offset = 0
 
     def __init__(self, node: ApiNode) -> None:
         self._node = node
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        self._node.image_watchers.append(watcher)
 
     @property
     def image(self) -> MetadataImage:
@@ -166,6 +172,7 @@ class ApiNode:
         )
 
     def start(self, unusable: Collection[str] = ()) -> None:
+        self.image_watchers: list[Callable[[], None]] = []
         self.directories = [
             LogDirectory.open(self.disk, log_dir, rng=self.rng, node_id=self.node_id)
             for log_dir in self.config.log_dirs
@@ -223,7 +230,7 @@ class ApiNode:
             controller=controller,
             controller_channel=controller,
             broker_watch=None,
-            image_conditions=cast(Any, None),
+            image_conditions=ImageConditions(metadata),
             tls=None,
             client_quotas=self.client_quotas,
             partitions=self.replicas,
@@ -268,6 +275,8 @@ class ApiNode:
         self.sharing.coordinator.apply(self.image, changes)
         QuotasOfImage(self.client_quotas).apply(self.image, changes)
         self.replicas.note_applied()
+        for watcher in self.image_watchers:
+            watcher()
 
     def create_topic(
         self,

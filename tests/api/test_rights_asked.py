@@ -43,6 +43,7 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from pykbroker.protocol.messages.share_groups import ShareAcknowledgeRequest, ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.streams_groups import StreamsGroupDescribeRequest
+from pykbroker.protocol.messages.streams_topology_descriptions import StreamsGroupTopologyDescriptionUpdateRequest
 from pykbroker.protocol.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest
@@ -82,6 +83,10 @@ STREAMS_GROUP = "streams-of-the-matrix"
 STREAMS_DESCRIPTION = Question(
     "a streams group that there is", lambda _: StreamsGroupDescribeRequest(group_ids=[STREAMS_GROUP])
 )
+BROUGHT_DESCRIPTION = Question(
+    "a description of a streams group's topology",
+    lambda _: StreamsGroupTopologyDescriptionUpdateRequest(group_id=STREAMS_GROUP, member_id="member"),
+)
 CONTROLLER = Question("a controller that is gone", lambda _: UnregisterControllerRequest(controller_id=99))
 """Unknown to Kafka 4.3.1, which is the referee of the other questions."""
 QUESTIONS = {
@@ -90,6 +95,7 @@ QUESTIONS = {
         TRANSACTION,
         STREAMS,
         STREAMS_DESCRIPTION,
+        BROUGHT_DESCRIPTION,
         CONTROLLER,
         *(each for name in CATALOGUES if name != "controllers" for each in CATALOGUES[name].questions),
     ],
