@@ -13,12 +13,13 @@ from compat_tests.differential.comparison import differences
 from compat_tests.differential.error_paths import ERRORS, EXPECTED, NOT_REACHED, directed_errors
 from compat_tests.differential.intended import INTENDED, judged
 from compat_tests.differential.making import drawn
+from compat_tests.differential.nodes import GROUPS
 from compat_tests.differential.normal_answers import Learned, NormalAnswers
 from compat_tests.differential.recordings import DIRECTORY, Chapter, RecordedSequence, chapters
 from compat_tests.differential.report import PAGE, Counts, missing_codes, page
 from compat_tests.differential.sequences import Sequence, Step, ref
 from compat_tests.differential.shrinking import shrunk
-from compat_tests.differential.stories import directed
+from compat_tests.differential.subjects import SUBJECTS, directed_of
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from pykbroker.protocol.messages.produce import ProduceRequest
@@ -61,22 +62,25 @@ def test_differences_that_are_meant_have_names_of_their_own() -> None:
     assert not any("," in name for name in names), "a recording joins them by commas"
 
 
-@pytest.mark.parametrize("sequence", [*directed(), *chain(*map(directed_errors, ERRORS))], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "sequence", [*chain(*map(directed_of, SUBJECTS)), *chain(*map(directed_errors, ERRORS))], ids=lambda each: each.name
+)
 def test_every_story_can_be_built_in_every_version(sequence: Sequence) -> None:
     builder = Builder("x-", Learned())
     for step in sequence.steps:
         builder.request(step)
 
 
-def test_what_is_drawn_can_be_built_and_comes_back_from_json() -> None:
-    for sequence in drawn(8, seed_number=3, first_number=1):
+@pytest.mark.parametrize("scene", SUBJECTS)
+def test_what_is_drawn_can_be_built_and_comes_back_from_json(scene: str) -> None:
+    for sequence in drawn(8, seed_number=3, first_number=1, scene=scene):
         assert Sequence.from_json(sequence.to_json()) == sequence
         for step in sequence.steps:
             Builder("x-", Learned()).request(step)
 
 
 def test_the_same_seed_draws_the_same_sequences() -> None:
-    assert drawn(3, 5, 1) == drawn(3, 5, 1)
+    assert drawn(3, 5, 1, GROUPS) == drawn(3, 5, 1, GROUPS)
 
 
 def test_a_reference_is_what_an_answer_told_and_otherwise_what_nobody_has() -> None:

@@ -14,7 +14,10 @@ from typing import Any, Final
 from pykbroker.protocol.api_keys import ApiKey
 
 from .field_values import LARGE
+from .nodes import GROUPS, PLAIN, RIGHTS
+from .quorum_stories import QUORUM_ERRORS
 from .sequences import Sequence, Step, Tree, ref
+from .share_stories import SHARE_ERRORS
 from .stories import (
     A_BROKER,
     A_GROUP,
@@ -69,6 +72,7 @@ from .stories import (
     syncing,
     without_acls,
 )
+from .streams_stories import STREAMS_ERRORS
 
 
 def _expected() -> Iterator[tuple[int, frozenset[str]]]:
@@ -124,6 +128,17 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "UNKNOWN_TOPIC_ID": "of AlterPartition: needs the broker's epoch",
     "UNKNOWN_TOPIC_OR_PARTITION": "of AlterPartition: needs the broker's epoch",
     "UNSUPPORTED_VERSION": "of ApiVersions: needs a version that no schema has (compat_tests/hostile)",
+    "FENCED_STATE_EPOCH": "of DeleteShareGroupState: names no epoch",
+    "GROUP_ID_NOT_FOUND": "of the state and offsets of share groups: documented, and never said; their coordinator knows "
+    "partitions",
+    "INVALID_VOTER_KEY": "needs voters in the metadata log (KIP-853; compat_tests/clusters)",
+    "POSITION_OUT_OF_RANGE": "Kafka fails while it writes the answer of a FetchSnapshot with an error",
+    "SNAPSHOT_NOT_FOUND": "Kafka fails while it writes the answer of a FetchSnapshot with an error",
+    "UNKNOWN_LEADER_EPOCH": "of FetchSnapshot: Kafka fails while it writes an answer with an error",
+    "STREAMS_INVALID_TOPOLOGY_EPOCH": "changes of a topology are INVALID_REQUEST in Kafka 4.3.1",
+    "STREAMS_TOPOLOGY_FENCED": "changes of a topology are INVALID_REQUEST in Kafka 4.3.1",
+    "TELEMETRY_TOO_LARGE": "needs a push of more than a mebibyte (compat_tests/telemetry)",
+    "UNRELEASED_INSTANCE_ID": "of streams groups: Kafka 4.3.1 has no static members there",
     "INVALID_UPDATE_VERSION": "of AlterPartition: needs several brokers",
 }
 
@@ -805,7 +820,11 @@ _RIGHTS: Final = (
     ACLS,
     (acl(), without_acls(), acl("User:*", 2, 2)),
 )
-ERRORS: Final[Mapping[str, tuple[tuple[Step, ...], ...]]] = {"plain": _PLAIN, "rights": _RIGHTS}
+ERRORS: Final[Mapping[str, tuple[tuple[Step, ...], ...]]] = {
+    PLAIN: _PLAIN,
+    RIGHTS: _RIGHTS,
+    GROUPS: (*SHARE_ERRORS, *STREAMS_ERRORS, *QUORUM_ERRORS),
+}
 """Stories of errors, by scene."""
 
 

@@ -327,6 +327,12 @@ INTENDED: Final[tuple[Intended, ...]] = (
         lambda step, _: step.api_key == ApiKey.FETCH_SNAPSHOT,
     ),
     Intended(
+        "unreadable metrics",
+        "Metrics that a client pushes and that cannot be read are INVALID_RECORD; Kafka reads them where a reporter "
+        "takes them.",
+        lambda step, found: step.api_key == ApiKey.PUSH_TELEMETRY and found.ours == "INVALID_RECORD",
+    ),
+    Intended(
         "partition twice",
         "A partition that a Produce names twice is INVALID_REQUEST both times; Kafka appends one batch, and drops the "
         "other.",

@@ -207,3 +207,53 @@ TELEMETRY: Final = (
     altering(CLIENT_METRICS, "~c1", "interval.ms", None, 1),
 )
 QUORUM_STORIES: Final = (VOTES, EPOCHS, SNAPSHOTS, VOTERS)
+
+
+def of_a_voter(of: Step, voter_id: int) -> Step:
+    """Return the step with another voter as the one that is asked."""
+    return Step(of.api_key, of.version, of.tree | {"voter_id": voter_id}, of.listener, of.connection)
+
+
+def updating(**fields: Any) -> Step:
+    tree: Tree = {
+        "cluster_id": ref("cluster"),
+        "current_leader_epoch": -1,
+        "voter_id": 1,
+        "voter_directory_id": {"uuid": "unknown"},
+        "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9}],
+        "kraft_version_feature": {"min_supported_version": 0, "max_supported_version": 1},
+    }
+    return on_controller(step(ApiKey.UPDATE_RAFT_VOTER, 0, **(tree | fields)))
+
+
+OTHER_VOTERS: Final = (
+    _CLUSTER,
+    of_a_voter(voting(), 99),
+    of_a_voter(beginning(), 99),
+    updating(),
+    updating(current_leader_epoch=LARGE),
+    updating(current_leader_epoch=0),
+    updating(voter_id=7),
+    updating(listeners=[]),
+)
+
+
+def pushed(**push: Any) -> tuple[Step, ...]:
+    """Return a story of a client that the broker gives an id, and of what it pushes first."""
+    return (
+        altering(CLIENT_METRICS, "~c1", "metrics", "org.apache.kafka.consumer."),
+        asking_subscriptions(),
+        pushing(**push),
+        altering(CLIENT_METRICS, "~c1", "metrics", None, 1),
+    )
+
+
+QUORUM_ERRORS: Final = (
+    OTHER_VOTERS,
+    pushed(subscription=77),
+    pushed(subscription=ref("subscription"), metrics=hexed(b"nonsense")),
+    pushed(subscription=ref("subscription"), codec=9),
+    pushed(subscription=ref("subscription"), metrics=hexed(b"nonsense"), codec=1),
+    pushed(subscription=ref("subscription"), ends=True),
+)
+"""Stories that are there for errors."""

@@ -432,6 +432,23 @@ SHARE_RIGHTS: Final = (
     DELETING_GROUP,
 )
 
+NOT_ACQUIRED: Final = (
+    FROM_THE_START,
+    _A_TOPIC_ID,
+    producing({"values": [*"abc"]}),
+    share_beat("~m1", 0),
+    share_fetch(0),
+    share_beat("~m2", 0, "~t2"),
+    share_fetch(0, member="~m2"),
+    share_fetch(1, batch(0, 0, ACCEPT), member="~m2"),
+    share_acknowledge(2, batch(1, 1, ACCEPT), member="~m2"),
+    share_fetch(1, batch(0, 2, ACCEPT)),
+    share_fetch(2, batch(2, 2, ACCEPT)),
+    share_acknowledge(3, batch(0, 0, RELEASE)),
+)
+SHARE_ERRORS: Final = (NOT_ACQUIRED,)
+"""Stories that are there for errors."""
+
 SHARE_STORIES: Final = (
     MEMBERS,
     BAD_BEATS,

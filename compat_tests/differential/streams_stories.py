@@ -252,6 +252,19 @@ STREAMS_RIGHTS: Final = (
     acl("User:ANONYMOUS", 8, 2, 3, "~g1"),
     DESCRIBING_STREAMS,
 )
+BAD_TOPOLOGIES: Final = (
+    streams_beat("~m1", 0, topology(subtopology("0", "a b"))),
+    streams_beat("~m1", 0, topology(subtopology("0", "~t1", state_changelog_topics=[internal("~c", 3)]))),
+    streams_beat("~m1", 0, topology(subtopology("0", "~t1", repartition_source_topics=[internal("~r")]))),
+    streams_beat("~m1", 0, topology(epoch=3)),
+    streams_beat("~m2", 0, topology(epoch=2)),
+    streams_beat("~m2", 0, topology(epoch=4)),
+    streams_beat("~m2", 0, topology(subtopology("0", "~t2"), epoch=3)),
+    DESCRIBING_STREAMS,
+)
+STREAMS_ERRORS: Final = (BAD_TOPOLOGIES,)
+"""Stories that are there for errors."""
+
 STREAMS_STORIES: Final = (
     APPLICATION,
     INTERNAL_TOPICS,

@@ -21,6 +21,7 @@ CHAPTERS = (
     "errors-plain",
     "errors-rights",
     "groups-directed",
+    "groups-errors",
     "groups-rights",
     "plain-01",
     "plain-02",
