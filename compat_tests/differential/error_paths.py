@@ -129,8 +129,7 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "UNKNOWN_TOPIC_OR_PARTITION": "of AlterPartition: needs the broker's epoch",
     "UNSUPPORTED_VERSION": "of ApiVersions: needs a version that no schema has (compat_tests/hostile)",
     "FENCED_STATE_EPOCH": "of DeleteShareGroupState: names no epoch",
-    "GROUP_ID_NOT_FOUND": "of the state and offsets of share groups: documented, and never said; their coordinator knows "
-    "partitions",
+    "GROUP_ID_NOT_FOUND": "of the state and offsets of share groups: documented, and never said",
     "INVALID_VOTER_KEY": "needs voters in the metadata log (KIP-853; compat_tests/clusters)",
     "POSITION_OUT_OF_RANGE": "Kafka fails while it writes the answer of a FetchSnapshot with an error",
     "SNAPSHOT_NOT_FOUND": "Kafka fails while it writes the answer of a FetchSnapshot with an error",
