@@ -164,7 +164,7 @@ def as_told_by_4_3_1(lines: list[str]) -> list[str]:
         if key < ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE:
             told.append(line.replace(f"[usable: {newest}]", f"[usable: {known}]"))
         elif not line.endswith(("UNSUPPORTED,", "UNSUPPORTED")):
-            told.append(f"\tUNKNOWN({key}): {newest}")
+            told.append(f"\tUNKNOWN({key}): {newest}{',' * line.endswith(',')}")
     return told
 
 
