@@ -6,17 +6,18 @@ What fails for a group ends with exit code 1, where Kafka's tool prints its erro
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .command import CommandFailed, bootstrap_options
+from . import group_flags as flags
+from .command import CommandFailed
+from .common_group_options import check_named, check_reset_words
 from .confirmation import yes_option
 from .connect import run_on_cluster
 from .entries import json_option, print_json
 from .examples import examples
-from .group_options import GroupOptions, action_of, check_describe, check_named, check_reset_words
+from .group_options import GroupOptions, action_of, check_describe
 from .printable import printable
 from .two_forms import TwoForms
 
@@ -25,32 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NAMES = click.argument("groups", nargs=-1, metavar="[GROUP …]")
 _TOPIC = click.option(
     "--topic", "topics", multiple=True, metavar="T[:P,P]", help="The topic, or some of its partitions."
 )
-_ALL_GROUPS = click.option("--all-groups", is_flag=True, help="All consumer groups, in place of names.")
-
-
-def _places(function: Callable[..., None]) -> Callable[..., None]:
-    """Options that say where to reset to."""
-    for option in reversed(
-        (
-            click.option("--to-earliest", is_flag=True, help="Reset offsets to the earliest offset."),
-            click.option("--to-latest", is_flag=True, help="Reset offsets to the latest offset."),
-            click.option("--to-current", is_flag=True, help="Reset offsets to the current offset."),
-            click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Reset offsets to this one."),
-            click.option("--shift-by", type=int, metavar="N", help="Move offsets by N, forward or back."),
-            click.option("--to-datetime", metavar="TIME", help="YYYY-MM-DDThh:mm:ss.sss, in UTC."),
-            click.option("--by-duration", metavar="DURATION", help="PnDTnHnMnS before now."),
-            click.option("--from-file", type=click.Path(path_type=Path), metavar="FILE", help="Offsets from CSV."),
-            click.option("--dry-run", is_flag=True, help="Only show what would be reset."),
-            click.option("--execute", is_flag=True, help="Do reset the offsets."),
-            click.option("--export", is_flag=True, help="Show the plan as CSV, for --from-file."),
-        )
-    ):
-        function = option(function)
-    return function
 
 
 @click.group(
@@ -63,32 +41,19 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
         ("The same by Kafka's flags", "pykbroker groups --describe --group readers"),
     ),
 )
-@bootstrap_options
-@click.option("--list", "list_", is_flag=True, help="List all consumer groups.")
-@click.option("--describe", is_flag=True, help="Describe groups, by default their offsets and lag.")
+@flags.list_and_describe("consumer groups", "offsets and lag")
 @click.option("--validate-regex", metavar="REGEX", help="Say whether it is a regular expression of RE2.")
-@click.option("--delete", is_flag=True, help="Delete groups without members.")
-@click.option("--reset-offsets", is_flag=True, help="Reset offsets of groups without members.")
-@click.option("--delete-offsets", is_flag=True, help="Delete offsets of a group.")
-@click.option("--group", "groups", multiple=True, metavar="NAME", help="The group; may be repeated.")
-@click.option("--all-groups", is_flag=True, help="Apply to all consumer groups.")
+@flags.changes("groups without members", "a group")
+@flags.which_groups("group", "consumer groups")
 @_TOPIC
 @click.option("--all-topics", is_flag=True, help="All topics that the group has offsets of.")
-@click.option("--offsets", is_flag=True, help="With --describe: offsets and lag (the default).")
-@click.option("--members", is_flag=True, help="With --describe: the members.")
-@click.option(
-    "--state",
-    is_flag=False,
-    flag_value="",
-    metavar="[STATES]",
-    help="With --describe: the group's state. With --list: show states, or only groups in these.",
-)
+@flags.what_to_show("offsets and lag")
 @click.option(
     "--type", "type_", is_flag=False, flag_value="", metavar="[TYPES]", help="With --list: as --state, for types."
 )
 @click.option("--verbose", is_flag=True, help="With --describe --members: the assignments too.")
 @click.option("--lag-above", type=click.IntRange(min=0), metavar="N", help="With --describe: as with the word.")
-@_places
+@flags.committed_places
 @click.option("--all-types", is_flag=True, help="With --list: groups of every type, as kafka-groups does.")
 @click.option("--group-type", metavar="TYPE", help="With --all-types: classic, consumer, share or streams.")
 @click.option("--protocol", metavar="NAME", help="With --all-types: only groups of this protocol.")
@@ -97,9 +62,9 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--streams", is_flag=True, help="With --all-types: only streams groups.")
 @yes_option
 @json_option
-def command(**flags: Any) -> None:
+def command(**given: Any) -> None:
     """List, describe, reset and delete consumer groups."""
-    options = GroupOptions(**flags)
+    options = GroupOptions(**given)
     action = action_of(options)
     if action == "--validate-regex":
         if not print_validity(options.validate_regex or "", as_json=options.as_json):
@@ -150,16 +115,14 @@ def _run(action: Callable[[Cluster, GroupOptions], Awaitable[T]], options: Group
         ("Groups of the new protocol", "pykbroker groups list --type consumer"),
     ),
 )
-@bootstrap_options
-@_NAMES
-@click.option("--state", metavar="STATE,…", help="Only groups in these states.")
-@click.option("--type", "type_", metavar="TYPE,…", help="Only classic, consumer, share or streams groups.")
-@json_option
-def list_(**flags: Any) -> None:
+@flags.to_list(
+    click.option("--type", "type_", metavar="TYPE,…", help="Only classic, consumer, share or streams groups.")
+)
+def list_(**given: Any) -> None:
     """List groups of every kind."""
     from .group_actions import list_all
 
-    _run(list_all, GroupOptions(**flags))
+    _run(list_all, GroupOptions(**given))
 
 
 @command.command(
@@ -170,21 +133,19 @@ def list_(**flags: Any) -> None:
         ("Exit code 1 where a group is more than 1000 records behind", "pykbroker groups describe --lag-above 1000"),
     ),
 )
-@bootstrap_options
-@_NAMES
-@click.option("--members", is_flag=True, help="The members, in place of offsets and lag.")
-@click.option("--state", "shows_state", is_flag=True, help="The state, in place of offsets and lag.")
-@click.option("--verbose", is_flag=True, help="With --members: the assignments too.")
-@click.option(
-    "--lag-above",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Only groups that lag by more than N records in all; the exit code is 1 where there are any.",
+@flags.to_describe(
+    click.option(
+        "--lag-above",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Only groups that lag by more than N records in all; the exit code is 1 where there are any.",
+    ),
+    shown="offsets and lag",
+    verbose="With --members: the assignments too.",
 )
-@json_option
-def describe(shows_state: bool, **flags: Any) -> None:
+def describe(shows_state: bool, **given: Any) -> None:
     """Show offsets, lag and members of groups; of all consumer groups where none is named."""
-    options = GroupOptions(**flags, state="" if shows_state else None)
+    options = GroupOptions(**given, state="" if shows_state else None)
     check_describe(options)
     _describe(options)
 
@@ -203,15 +164,10 @@ def _describe(options: GroupOptions) -> None:
         ("All of them, from a script", "pykbroker groups delete --all-groups --yes"),
     ),
 )
-@bootstrap_options
-@_NAMES
-@_ALL_GROUPS
-@click.option("--if-exists", is_flag=True, help="A missing group is no error.")
-@yes_option
-@json_option
-def delete(**flags: Any) -> None:
+@flags.to_delete(noun="consumer groups")
+def delete(**given: Any) -> None:
     """Delete groups without members, with their committed offsets."""
-    options = GroupOptions(**flags)
+    options = GroupOptions(**given)
     check_named(options, "delete")
     from .group_deletion import delete_existing
 
@@ -229,22 +185,14 @@ def delete(**flags: Any) -> None:
         ),
     ),
 )
-@bootstrap_options
-@_NAMES
-@_ALL_GROUPS
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    metavar="T[:P,P]",
-    help="The topic, or some of its partitions. Default: all that the group has offsets of.",
+@flags.to_reset(
+    flags.topics_to_reset("--topic", "topic", "all that the group has offsets of"),
+    flags.committed_places,
+    noun="consumer groups",
 )
-@_places
-@click.option("--yes", is_flag=True, help="The same as --execute.")
-@json_option
-def reset_offsets(**flags: Any) -> None:
+def reset_offsets(**given: Any) -> None:
     """Show where offsets of groups without members would be, and move them there."""
-    options = GroupOptions(**flags)
+    options = GroupOptions(**given)
     check_reset_words(options)
     from .group_reset import reset_in_words
 
@@ -258,14 +206,10 @@ def reset_offsets(**flags: Any) -> None:
         ("Of two partitions, without a question", "pykbroker groups delete-offsets readers --topic orders:0,1 --yes"),
     ),
 )
-@bootstrap_options
-@click.argument("group", metavar="GROUP")
-@_TOPIC
-@yes_option
-@json_option
-def delete_offsets(group: str, **flags: Any) -> None:
+@flags.to_delete_offsets(_TOPIC)
+def delete_offsets(group: str, **given: Any) -> None:
     """Delete the offsets that a group has committed in topics."""
-    options = GroupOptions(groups=(group,), **flags)
+    options = GroupOptions(groups=(group,), **given)
     if not options.topics:
         raise CommandFailed("Say of which topics: --topic T, or --topic T:0,1 for some partitions")
     from .group_deletion import delete_offsets_of_existing

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import click
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import KafkaError
 from pykbroker.client.share_groups import (
+    ShareGroup,
     alter_share_offsets,
     delete_share_offsets,
     describe_share_group,
@@ -20,13 +22,12 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from . import typed_groups
 from .command import CommandFailed, one_line
 from .confirmation import confirm, is_settled
-from .entries import Field, Value, print_entries, print_json
+from .entries import Field, Value, print_entries
 from .offset_reset import ResetPlace, parse_datetime_ms, parse_topic_scopes, partitions_of, plan_reset
-from .progress import progress
 from .reset_plan import INACTIVE_STATES, ResetPlan, carry_out_in_words
 from .share_group_options import ShareGroupOptions
 from .share_group_tables import Offsets, as_json, print_members, print_offsets, print_state
-from .typed_groups import SHARE, chosen, counted, existing
+from .typed_groups import SHARE, Descriptions, chosen, counted, existing
 
 _TOPIC_FIELDS = (Field("topic", width=15), Field("status"))
 
@@ -43,24 +44,16 @@ async def list_in_words(cluster: Cluster, options: ShareGroupOptions) -> None:
 
 async def describe(cluster: Cluster, options: ShareGroupOptions) -> None:
     """Describe groups. Raises CommandFailed where one of them does not exist."""
-    names = await existing(cluster, options, SHARE)
-    wants_offsets = not options.members and options.state is None
-    found: list[Value] = []
-    with progress("Describing groups", len(names)) as advance:
-        for name in names:
-            group = await describe_share_group(cluster, name)
-            offsets: Offsets | None = await fetch_share_offsets(cluster, name) if wants_offsets else None
-            advance()
-            if options.as_json:
-                found.append(as_json(group, offsets, with_members=options.state is None))
-            elif options.members:
-                print_members(group, verbose=options.verbose)
-            elif offsets is None:
-                print_state(group, verbose=options.verbose)
-            else:
-                print_offsets(group, offsets, verbose=options.verbose)
-    if options.as_json:
-        print_json(found)
+    await typed_groups.describe(cluster, options, SHARE, _DESCRIPTIONS)
+
+
+async def _offsets_of(cluster: Cluster, group: ShareGroup) -> Offsets:
+    return await fetch_share_offsets(cluster, group.group_id)
+
+
+_DESCRIPTIONS: Final = Descriptions(
+    describe_share_group, _offsets_of, as_json, print_members, print_state, print_offsets
+)
 
 
 async def delete(cluster: Cluster, options: ShareGroupOptions) -> None:
@@ -70,12 +63,10 @@ async def delete(cluster: Cluster, options: ShareGroupOptions) -> None:
 
 async def delete_existing(cluster: Cluster, options: ShareGroupOptions) -> None:
     """Delete the groups that are meant. Nothing is deleted where one of them does not exist. Raises CommandFailed."""
-    names = await existing(cluster, options, SHARE)
-    if names or options.as_json:
-        await _delete(cluster, options, names)
+    await typed_groups.delete_existing(cluster, options, SHARE, _delete)
 
 
-async def _delete(cluster: Cluster, options: ShareGroupOptions, names: list[str]) -> None:
+async def _delete(cluster: Cluster, options: ShareGroupOptions, names: Sequence[str]) -> None:
     async def count_of(name: str) -> str:
         return counted(len(await fetch_share_offsets(cluster, name)), "share partition")
 

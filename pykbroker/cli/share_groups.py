@@ -10,36 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .command import CommandFailed, bootstrap_options
+from . import group_flags as flags
+from .command import CommandFailed
+from .common_group_options import check_describe, check_named, check_reset_word
 from .confirmation import yes_option
 from .connect import run_on_cluster
 from .entries import json_option
 from .examples import examples
-from .share_group_options import ShareGroupOptions, action_of, check_reset_words
+from .share_group_options import ShareGroupOptions, action_of
 from .two_forms import TwoForms
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
 
 T = TypeVar("T")
-
-_NAMES = click.argument("groups", nargs=-1, metavar="[GROUP …]")
-_GROUP = click.argument("group", metavar="GROUP")
-
-
-def _places(function: Callable[..., None]) -> Callable[..., None]:
-    """Options that say where to reset to."""
-    for option in reversed(
-        (
-            click.option("--to-earliest", is_flag=True, help="Reset offsets to the earliest offset."),
-            click.option("--to-latest", is_flag=True, help="Reset offsets to the latest offset."),
-            click.option("--to-datetime", metavar="TIME", help="YYYY-MM-DDThh:mm:ss.sss, in UTC."),
-            click.option("--dry-run", is_flag=True, help="Only show what would be reset."),
-            click.option("--execute", is_flag=True, help="Do reset the offsets."),
-        )
-    ):
-        function = option(function)
-    return function
 
 
 @click.group(
@@ -52,41 +36,20 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
         ("The same by Kafka's flags", "pykbroker share-groups --describe --group workers"),
     ),
 )
-@bootstrap_options
-@click.option("--list", "list_", is_flag=True, help="List all share groups.")
-@click.option("--describe", is_flag=True, help="Describe groups, by default their offsets and lag.")
-@click.option("--delete", is_flag=True, help="Delete groups without members.")
-@click.option("--reset-offsets", is_flag=True, help="Reset offsets of a group without members.")
-@click.option("--delete-offsets", is_flag=True, help="Delete offsets of a group without members.")
-@click.option("--group", "groups", multiple=True, metavar="NAME", help="The share group; may be repeated.")
-@click.option("--all-groups", is_flag=True, help="Apply to all share groups.")
+@flags.list_and_describe("share groups", "offsets and lag")
+@flags.changes("a group without members", "a group without members")
+@flags.which_groups("share group", "share groups")
 @click.option("--topic", "topics", multiple=True, metavar="T[:P,P]", help="The topic; to reset, or some partitions.")
 @click.option("--all-topics", is_flag=True, help="With --reset-offsets: all topics of the group.")
-@click.option("--offsets", is_flag=True, help="With --describe: offsets and lag (the default).")
-@click.option("--members", is_flag=True, help="With --describe: the members.")
-@click.option(
-    "--state",
-    is_flag=False,
-    flag_value="",
-    metavar="[STATES]",
-    help="With --describe: the group's state. With --list: show states, or only groups in these.",
-)
+@flags.what_to_show("offsets and lag")
 @click.option("--verbose", is_flag=True, help="With --describe: epochs, too.")
-@click.option(
-    "--timeout",
-    "timeout_ms",
-    type=click.IntRange(1, 2**31 - 1),
-    metavar="MS",
-    default=30_000,
-    show_default=True,
-    help="How long to try each request.",
-)
-@_places
+@flags.timeout
+@flags.places
 @yes_option
 @json_option
-def command(**flags: Any) -> None:
+def command(**given: Any) -> None:
     """List, describe, reset and delete share groups."""
-    options = ShareGroupOptions(**flags)
+    options = ShareGroupOptions(**given)
     action = action_of(options)
     from . import share_group_actions as actions
 
@@ -111,15 +74,12 @@ def _run(action: Callable[[Cluster, ShareGroupOptions], Awaitable[T]], options: 
         ("Those that nobody is in, for a script", "pykbroker share-groups list --state empty --json"),
     ),
 )
-@bootstrap_options
-@_NAMES
-@click.option("--state", metavar="STATE,…", help="Only groups in these states: Empty, Stable, Dead.")
-@json_option
-def list_(**flags: Any) -> None:
+@flags.to_list(states=": Empty, Stable, Dead")
+def list_(**given: Any) -> None:
     """List share groups with their states."""
     from .share_group_actions import list_in_words
 
-    _run(list_in_words, ShareGroupOptions(**flags))
+    _run(list_in_words, ShareGroupOptions(**given))
 
 
 @command.command(
@@ -130,19 +90,13 @@ def list_(**flags: Any) -> None:
         ("The state of all of them, with epochs", "pykbroker share-groups describe --state --verbose"),
     ),
 )
-@bootstrap_options
-@_NAMES
-@click.option("--members", is_flag=True, help="The members, in place of offsets and lag.")
-@click.option("--state", "shows_state", is_flag=True, help="The state, in place of offsets and lag.")
-@click.option("--verbose", is_flag=True, help="Epochs, too.")
-@json_option
-def describe(shows_state: bool, **flags: Any) -> None:
+@flags.to_describe(shown="offsets and lag", verbose="Epochs, too.")
+def describe(shows_state: bool, **given: Any) -> None:
     """Show offsets, lag and members of share groups; of all where none is named."""
-    options = ShareGroupOptions(**flags, state="" if shows_state else None)
-    from .share_group_actions import describe
-    from .share_group_options import check_describe
-
+    options = ShareGroupOptions(**given, state="" if shows_state else None)
     check_describe(options)
+    from .share_group_actions import describe
+
     _run(describe, options)
 
 
@@ -153,17 +107,11 @@ def describe(shows_state: bool, **flags: Any) -> None:
         ("All of them, from a script", "pykbroker share-groups delete --all-groups --yes"),
     ),
 )
-@bootstrap_options
-@_NAMES
-@click.option("--all-groups", is_flag=True, help="All share groups, in place of names.")
-@click.option("--if-exists", is_flag=True, help="A missing group is no error.")
-@yes_option
-@json_option
-def delete(**flags: Any) -> None:
+@flags.to_delete(noun="share groups")
+def delete(**given: Any) -> None:
     """Delete share groups without members, with their offsets."""
-    options = ShareGroupOptions(**flags)
-    if bool(options.groups) == options.all_groups:
-        raise CommandFailed("delete takes either names of groups or --all-groups")
+    options = ShareGroupOptions(**given)
+    check_named(options, "delete")
     from .share_group_actions import delete_existing
 
     _run(delete_existing, options)
@@ -180,22 +128,11 @@ def delete(**flags: Any) -> None:
         ),
     ),
 )
-@bootstrap_options
-@_GROUP
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    metavar="T[:P,P]",
-    help="The topic, or some of its partitions. Default: all that the group has offsets of.",
-)
-@_places
-@click.option("--yes", is_flag=True, help="The same as --execute.")
-@json_option
-def reset_offsets(group: str, **flags: Any) -> None:
+@flags.to_reset(flags.topics_to_reset("--topic", "topic", "all that the group has offsets of"), flags.places, noun=None)
+def reset_offsets(group: str, **given: Any) -> None:
     """Show where a share group without members would begin, and move it there."""
-    options = ShareGroupOptions(groups=(group,), **flags)
-    check_reset_words(options)
+    options = ShareGroupOptions(groups=(group,), **given)
+    check_reset_word(options)
     from .share_group_actions import reset_in_words
 
     _run(reset_in_words, options)
@@ -208,14 +145,12 @@ def reset_offsets(group: str, **flags: Any) -> None:
         ("Without a question", "pykbroker share-groups delete-offsets workers --topic orders --yes"),
     ),
 )
-@bootstrap_options
-@_GROUP
-@click.option("--topic", "topics", multiple=True, metavar="T", help="The topic; may be repeated.")
-@yes_option
-@json_option
-def delete_offsets(group: str, **flags: Any) -> None:
+@flags.to_delete_offsets(
+    click.option("--topic", "topics", multiple=True, metavar="T", help="The topic; may be repeated.")
+)
+def delete_offsets(group: str, **given: Any) -> None:
     """Forget topics of a share group without members: it begins there anew."""
-    options = ShareGroupOptions(groups=(group,), **flags)
+    options = ShareGroupOptions(groups=(group,), **given)
     if not options.topics:
         raise CommandFailed("Say of which topics: --topic T")
     from .share_group_actions import delete_offsets_of_existing

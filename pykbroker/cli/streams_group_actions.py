@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.group_offsets import fetch_offsets
-from pykbroker.client.streams_groups import describe_streams_group
+from pykbroker.client.streams_groups import StreamsGroup, describe_streams_group
 
 from . import typed_groups
-from .entries import Value, print_json
+from .entries import Value
 from .internal_topics import complaint, delete_topics, internal_topics_of, told
-from .progress import progress
 from .streams_group_options import StreamsGroupOptions
 from .streams_group_tables import InputRow, as_json, input_rows, print_members, print_offsets, print_state
-from .typed_groups import STREAMS, Followed, chosen, counted, existing
+from .typed_groups import STREAMS, Descriptions, Followed, chosen, counted
 
 
 async def list_names(cluster: Cluster, options: StreamsGroupOptions) -> None:
@@ -38,25 +37,11 @@ async def describe(cluster: Cluster, options: StreamsGroupOptions) -> None:
 
 
 async def _describe(cluster: Cluster, options: StreamsGroupOptions, *, only_read: bool) -> None:
-    names = await existing(cluster, options, STREAMS)
-    wants_offsets = not options.members and options.state is None
-    found: list[Value] = []
-    with progress("Describing groups", len(names)) as advance:
-        for name in names:
-            group = await describe_streams_group(cluster, name)
-            rows: Sequence[InputRow] | None = await input_rows(cluster, group) if wants_offsets else None
-            advance()
-            if options.as_json:
-                found.append(as_json(group, rows, with_members=options.state is None))
-            elif options.members:
-                print_members(group, verbose=options.verbose)
-            elif rows is None:
-                print_state(group, verbose=options.verbose)
-            else:
-                shown = [row for row in rows if row.is_read or not only_read]
-                print_offsets(group, shown, verbose=options.verbose)
-    if options.as_json:
-        print_json(found)
+    def print_rows(group: StreamsGroup, rows: Sequence[InputRow], *, verbose: bool) -> None:
+        print_offsets(group, [row for row in rows if row.is_read or not only_read], verbose=verbose)
+
+    ways = Descriptions(describe_streams_group, input_rows, as_json, print_members, print_state, print_rows)
+    await typed_groups.describe(cluster, options, STREAMS, ways)
 
 
 async def delete(cluster: Cluster, options: StreamsGroupOptions) -> None:
@@ -66,9 +51,7 @@ async def delete(cluster: Cluster, options: StreamsGroupOptions) -> None:
 
 async def delete_existing(cluster: Cluster, options: StreamsGroupOptions) -> None:
     """Delete the groups that are meant. Nothing is deleted where one of them does not exist. Raises CommandFailed."""
-    names = await existing(cluster, options, STREAMS)
-    if names or options.as_json:
-        await _delete(cluster, options, names)
+    await typed_groups.delete_existing(cluster, options, STREAMS, _delete)
 
 
 async def _delete(cluster: Cluster, options: StreamsGroupOptions, names: Sequence[str]) -> None:

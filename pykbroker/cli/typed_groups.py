@@ -1,4 +1,4 @@
-"""Groups of one type, of share consumers or of Kafka Streams: which are meant, their list, and their deletion.
+"""Groups of one type, of share consumers or of Kafka Streams: which are meant, their list, descriptions and deletion.
 
 What differs is a `GroupKind`: `pykbroker share-groups` and `pykbroker streams-groups` have one each.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import click
 
 from .command import CommandFailed, one_line
 from .confirmation import MOST_SHOWN, confirm, is_settled
 from .connect import ClusterOptions
-from .entries import Field, Value, print_entries
+from .entries import Field, Value, print_entries, print_json
 from .group_selection import all_groups, in_kafkas_spelling, no_such_group
 from .outcomes import outcomes
 from .output import Column, print_table
@@ -25,6 +25,11 @@ from .suggestions import did_you_mean
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
     from pykbroker.protocol.messages.group_admin import ListedGroup
+
+Group = TypeVar("Group")
+Offsets = TypeVar("Offsets")
+AnyGroup = TypeVar("AnyGroup", contravariant=True)
+AnyOffsets = TypeVar("AnyOffsets", contravariant=True)
 
 _FIELDS = (Field("group"), Field("protocol"), Field("state"))
 
@@ -56,12 +61,16 @@ STREAMS = GroupKind(
 
 
 class TypedGroupOptions(ClusterOptions, Protocol):
-    """The options that say which groups are meant, and how they are listed and deleted."""
+    """The options that say which groups are meant, and how they are listed, described and deleted."""
 
     @property
     def groups(self) -> tuple[str, ...]: ...
     @property
     def all_groups(self) -> bool: ...
+    @property
+    def members(self) -> bool: ...
+    @property
+    def verbose(self) -> bool: ...
     @property
     def state(self) -> str | None: ...
     @property
@@ -70,6 +79,9 @@ class TypedGroupOptions(ClusterOptions, Protocol):
     def as_json(self) -> bool: ...
     @property
     def yes(self) -> bool: ...
+
+
+Options = TypeVar("Options", bound=TypedGroupOptions)
 
 
 async def listed(cluster: Cluster, kind: GroupKind, state: str | None = None) -> list[ListedGroup]:
@@ -126,6 +138,63 @@ async def existing(cluster: Cluster, options: TypedGroupOptions, kind: GroupKind
         elif not options.if_exists:
             raise no_such_group(name, there)
     return found
+
+
+# ---- descriptions
+
+
+class AsJson(Protocol[AnyGroup, AnyOffsets]):
+    """A group as JSON. Its offsets are None where they are not asked for."""
+
+    def __call__(self, group: AnyGroup, offsets: AnyOffsets | None, /, *, with_members: bool) -> Value: ...
+
+
+class PrintsGroup(Protocol[AnyGroup]):
+    """A print of a group's members, or of its state."""
+
+    def __call__(self, group: AnyGroup, /, *, verbose: bool) -> None: ...
+
+
+class PrintsOffsets(Protocol[AnyGroup, AnyOffsets]):
+    """A print of a group's offsets."""
+
+    def __call__(self, group: AnyGroup, offsets: AnyOffsets, /, *, verbose: bool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptions(Generic[Group, Offsets]):
+    """The ways in which groups of a type are asked for and shown."""
+
+    group_of: Callable[[Cluster, str], Awaitable[Group]]
+    offsets_of: Callable[[Cluster, Group], Awaitable[Offsets]]
+    as_json: AsJson[Group, Offsets]
+    print_members: PrintsGroup[Group]
+    print_state: PrintsGroup[Group]
+    print_offsets: PrintsOffsets[Group, Offsets]
+
+
+async def describe(
+    cluster: Cluster, options: TypedGroupOptions, kind: GroupKind, ways: Descriptions[Group, Offsets]
+) -> None:
+    """Describe the groups that are meant. Raises CommandFailed where one of them does not exist."""
+    names = await existing(cluster, options, kind)
+    wants_offsets = not options.members and options.state is None
+    found: list[Value] = []
+    with progress("Describing groups", len(names)) as advance:
+        for name in names:
+            group = await ways.group_of(cluster, name)
+            offsets = await ways.offsets_of(cluster, group) if wants_offsets else None
+            advance()
+            if options.as_json:
+                found.append(ways.as_json(group, offsets, with_members=options.state is None))
+            elif options.members:
+                ways.print_members(group, verbose=options.verbose)
+            elif offsets is None:
+                ways.print_state(group, verbose=options.verbose)
+            else:
+                ways.print_offsets(group, offsets, verbose=options.verbose)
+    if options.as_json:
+        print_json(found)
 
 
 # ---- deletion
@@ -197,6 +266,18 @@ async def delete(
     told += [] if followed.failure is None else [followed.failure]
     if told:
         raise CommandFailed("; ".join(told))
+
+
+async def delete_existing(
+    cluster: Cluster,
+    options: Options,
+    kind: GroupKind,
+    delete_named: Callable[[Cluster, Options, Sequence[str]], Awaitable[None]],
+) -> None:
+    """Delete the groups that are meant, unless one of them does not exist. Raises CommandFailed."""
+    names = await existing(cluster, options, kind)
+    if names or options.as_json:
+        await delete_named(cluster, options, names)
 
 
 def _refusal(name: str, listing: Mapping[str, str], kind: GroupKind) -> str | None:
