@@ -27,17 +27,20 @@ from .command import CommandFailed, run
 from .connect import whole_number
 from .examples import examples
 from .output import Column, print_table, stdout_is_terminal
-from .perf_dates import DEFAULT_PATTERN, date_text
+from .perf_dates import date_text
 from .perf_options import (
     MOST_RECORDS,
     PerfCommand,
     Target,
     interval_option,
     json_option,
+    line_options,
     print_metrics_option,
+    socket_buffer_option,
     target_options,
+    timeout_option,
 )
-from .perf_receiving import TOTAL_HEADER, WINDOW_HEADER, ReceiveMeter
+from .perf_receiving import RATE_COLUMNS, TOTAL_HEADER, WINDOW_HEADER, ReceiveMeter
 from .perf_run import Ending, existing_topic, reporting, run_measurement
 from .topic_filter import topic_filter
 
@@ -47,8 +50,8 @@ MAX_BYTES = 8 * 1024 * 1024
 """Of a fetch: its records are all in memory at once, as objects that are many times as large as small records."""
 RECORDS_PER_POLL = 10_000
 _LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-_TITLES = ("RECORDS", "RECORDS/S", "MB", "MB/S", "REBALANCE S", "FETCH RECORDS/S", "FETCH MB/S")
-_COLUMNS = tuple(Column(title, 9, right=True) for title in _TITLES)
+_TITLES = ("REBALANCE S", "FETCH RECORDS/S", "FETCH MB/S")
+_COLUMNS = (*RATE_COLUMNS, *(Column(title, 9, right=True) for title in _TITLES))
 Poll = Callable[[int], Awaitable[list[ConsumedRecord]]]
 
 
@@ -101,18 +104,10 @@ class Reading:
     help="How many records to read.",
 )
 @click.option("--group", metavar="NAME", help="Join this group, and commit offsets. Default: no group.")
-@click.option(
-    "--timeout",
-    type=click.IntRange(0, 2**31 - 1),
-    default=10_000,
-    show_default=True,
-    metavar="MS",
-    help="End when nothing came for so long.",
-)
+@timeout_option
 @click.option("--from-latest", is_flag=True, help="Begin behind the last record, where the group has no offset.")
 @click.option("--show-detailed-stats", is_flag=True, help="Print a line at each interval instead of one at the end.")
-@click.option("--hide-header", is_flag=True, help="Leave out the header of the lines.")
-@click.option("--date-format", default=DEFAULT_PATTERN, show_default=True, metavar="PATTERN", help="As in Java.")
+@line_options
 @click.option(
     "--fetch-size",
     type=click.IntRange(1, 2**31 - 1),
@@ -121,7 +116,7 @@ class Reading:
     metavar="BYTES",
     help="The most that a fetch brings of one partition.",
 )
-@click.option("--socket-buffer-size", type=click.IntRange(0, 2**31 - 1), metavar="BYTES", help="Taken, without effect.")
+@socket_buffer_option
 @interval_option
 @print_metrics_option
 @json_option
@@ -264,11 +259,8 @@ def _print(reading: Reading, meter: ReceiveMeter, ending: Ending, *, as_json: bo
     if as_json:
         click.echo(json.dumps({**meter.as_json(), "complete": is_complete, "error": ending.error}))
         return
-    if not is_complete and not ending.exit_code and ending.failure is None:
-        click.echo(
-            "WARNING: Exiting before consuming the expected number of records: timeout "
-            f"({reading.timeout_ms} ms) exceeded. You can use the --timeout option to increase the timeout."
-        )
+    if not is_complete:
+        ending.print_timed_out(reading.timeout_ms)
     click.echo(meter.window_line() if reading.shows_details else meter.total_line())
     if stdout_is_terminal():
         figures = meter.as_json()
@@ -276,10 +268,7 @@ def _print(reading: Reading, meter: ReceiveMeter, ending: Ending, *, as_json: bo
             _COLUMNS,
             [
                 (
-                    f"{meter.records:,}",
-                    f"{figures['records_per_s']:,.0f}",
-                    f"{meter.megabytes:,.2f}",
-                    f"{figures['mb_per_s']:,.2f}",
+                    *meter.rate_cells(),
                     f"{meter.rebalancing_s:,.3f}",
                     f"{figures['fetch_records_per_s']:,.0f}",
                     f"{figures['fetch_mb_per_s']:,.2f}",

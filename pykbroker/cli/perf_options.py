@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from .command import ClientCommand, CommandFailed, bootstrap_options, key_values
 from .connect import open_cluster, read_client_properties
+from .perf_dates import DEFAULT_PATTERN
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -134,4 +135,29 @@ def interval_option(function: Callable[P, T]) -> Callable[P, T]:
 def print_metrics_option(function: Callable[P, T]) -> Callable[P, T]:
     return click.option(
         "--print-metrics", is_flag=True, help="Taken as in Kafka's tool; this client has no metrics of its own."
+    )(function)
+
+
+def timeout_option(function: Callable[P, T]) -> Callable[P, T]:
+    return click.option(
+        "--timeout",
+        type=click.IntRange(0, 2**31 - 1),
+        default=10_000,
+        show_default=True,
+        metavar="MS",
+        help="End when nothing came for so long.",
+    )(function)
+
+
+def line_options(function: Callable[P, T]) -> Callable[P, T]:
+    """The form of a consumer's lines: `hide_header` and `date_format`."""
+    dated = click.option(
+        "--date-format", default=DEFAULT_PATTERN, show_default=True, metavar="PATTERN", help="As in Java."
+    )(function)
+    return click.option("--hide-header", is_flag=True, help="Leave out the header of the lines.")(dated)
+
+
+def socket_buffer_option(function: Callable[P, T]) -> Callable[P, T]:
+    return click.option(
+        "--socket-buffer-size", type=click.IntRange(0, 2**31 - 1), metavar="BYTES", help="Taken, without effect."
     )(function)

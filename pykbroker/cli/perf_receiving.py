@@ -9,6 +9,7 @@ from typing import Final
 
 from pykbroker.client.fetched import ConsumedRecord
 
+from .output import Column
 from .perf_dates import date_text
 from .perf_sending import MEGABYTE
 
@@ -21,6 +22,7 @@ SHARE_HEADER: Final = (
     "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
 )
 WINDOW_HEADER: Final = f"time, threadId, {_FIGURES}"
+RATE_COLUMNS: Final = tuple(Column(title, 9, right=True) for title in ("RECORDS", "RECORDS/S", "MB", "MB/S"))
 
 
 @dataclass(slots=True)
@@ -101,6 +103,16 @@ class ReceiveMeter:
         return (
             f"{date_text(began, self.date_pattern)}, {date_text(end, self.date_pattern)}, {self.megabytes:.4f}, "
             f"{new_megabytes / elapsed_s:.4f}, {new_records / elapsed_s:.4f}, {self.records}, {elapsed_s * 1000:.0f}"
+        )
+
+    def rate_cells(self) -> tuple[str, ...]:
+        """The cells of `RATE_COLUMNS`."""
+        figures = self.as_json()
+        return (
+            f"{self.records:,}",
+            f"{figures['records_per_s']:,.0f}",
+            f"{self.megabytes:,.2f}",
+            f"{figures['mb_per_s']:,.2f}",
         )
 
     def as_json(self) -> dict[str, float]:

@@ -42,6 +42,14 @@ class Ending:
     def error(self) -> str | None:
         return None if self.failure is None else one_line(self.failure)
 
+    def print_timed_out(self, timeout_ms: int) -> None:
+        """Print Kafka's line for a consumer that had too few records in time, unless something else ended it."""
+        if not self.exit_code and self.failure is None:
+            click.echo(
+                "WARNING: Exiting before consuming the expected number of records: timeout "
+                f"({timeout_ms} ms) exceeded. You can use the --timeout option to increase the timeout."
+            )
+
     def exit(self) -> None:
         """Raise CommandFailed for a failure, SystemExit for a signal."""
         if self.failure is not None:

@@ -18,18 +18,21 @@ from pykbroker.client.share_consumer import MAX_BYTES, MAX_RECORDS, ShareConsume
 from .command import CommandFailed, run
 from .connect import whole_number
 from .examples import examples
-from .output import Column, print_table, stdout_is_terminal, warn
-from .perf_dates import DEFAULT_PATTERN, date_text
+from .output import print_table, stdout_is_terminal, warn
+from .perf_dates import date_text
 from .perf_options import (
     MOST_RECORDS,
     PerfCommand,
     Target,
     interval_option,
     json_option,
+    line_options,
     print_metrics_option,
+    socket_buffer_option,
     target_options,
+    timeout_option,
 )
-from .perf_receiving import SHARE_HEADER, ReceiveMeter
+from .perf_receiving import RATE_COLUMNS, SHARE_HEADER, ReceiveMeter
 from .perf_run import Ending, existing_topic, reporting, run_measurement
 from .printable import printable
 
@@ -38,8 +41,6 @@ _GROUP = "perf-share-consumer"
 _MOST_THREADS = 1_000
 _POLL_MS = 100
 """As Kafka's tool waits; a quiet leader must not hold back the records of a busy one for longer."""
-_TITLES = ("RECORDS", "RECORDS/S", "MB", "MB/S")
-_COLUMNS = tuple(Column(title, 9, right=True) for title in _TITLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +101,10 @@ class Meters:
     metavar="N",
     help="How many members.",
 )
-@click.option(
-    "--timeout",
-    type=click.IntRange(0, 2**31 - 1),
-    default=10_000,
-    show_default=True,
-    metavar="MS",
-    help="End when nothing came for so long.",
-)
+@timeout_option
 @click.option("--show-detailed-stats", is_flag=True, help="Print a line of each member at each interval.")
 @click.option("--show-consumer-stats", is_flag=True, help="Print a line of each member at the end.")
-@click.option("--hide-header", is_flag=True, help="Leave out the header of the lines.")
-@click.option("--date-format", default=DEFAULT_PATTERN, show_default=True, metavar="PATTERN", help="As in Java.")
+@line_options
 @click.option(
     "--fetch-size",
     type=click.IntRange(1, 2**31 - 1),
@@ -120,7 +113,7 @@ class Meters:
     metavar="BYTES",
     help="The most that a fetch brings.",
 )
-@click.option("--socket-buffer-size", type=click.IntRange(0, 2**31 - 1), metavar="BYTES", help="Taken, without effect.")
+@socket_buffer_option
 @interval_option
 @print_metrics_option
 @json_option
@@ -258,18 +251,8 @@ def _print(reading: Reading, meters: Meters, ending: Ending, *, as_json: bool) -
         for number, (client_id, meter) in enumerate(meters.members, start=1):
             line = meter.share_total_line()
             click.echo(f"Share consumer {number} having client id {client_id} consumption metrics- {line}")
-    if not is_complete and not ending.exit_code and ending.failure is None:
-        click.echo(
-            "WARNING: Exiting before consuming the expected number of records: timeout "
-            f"({reading.timeout_ms} ms) exceeded. You can use the --timeout option to increase the timeout."
-        )
+    if not is_complete:
+        ending.print_timed_out(reading.timeout_ms)
     click.echo(total.share_total_line())
     if stdout_is_terminal():
-        figures = total.as_json()
-        row = (
-            f"{total.records:,}",
-            f"{figures['records_per_s']:,.0f}",
-            f"{total.megabytes:,.2f}",
-            f"{figures['mb_per_s']:,.2f}",
-        )
-        print_table(_COLUMNS, [row])
+        print_table(RATE_COLUMNS, [total.rate_cells()])

@@ -280,11 +280,7 @@ async def _settled(connection: Connection, node: Node, listed: Iterable[ListedGr
         for group in response.groups:
             known = seen.groups.get(group.group_id)
             if group.error_code:
-                error_code = code_of(group.error_code)
-                if error_code is ErrorCode.GROUP_ID_NOT_FOUND:
-                    seen.groups.pop(group.group_id, None)
-                else:
-                    seen.missing[f"lag: {error_code.description}"] += 1
+                _refused(group.group_id, group.error_code, seen)
             elif known is not None:
                 seen.groups[group.group_id] = _shared(known, group, now)
 
@@ -312,11 +308,7 @@ async def _committed(connection: Connection, version: int, names: Iterable[str],
     for group in response.groups:
         known = seen.groups.get(group.group_id)
         if group.error_code:
-            error_code = code_of(group.error_code)
-            if error_code is ErrorCode.GROUP_ID_NOT_FOUND:
-                seen.groups.pop(group.group_id, None)
-            else:
-                seen.missing[f"lag: {error_code.description}"] += 1
+            _refused(group.group_id, group.error_code, seen)
         elif known is not None:
             offsets = {
                 TopicPartition(topic.name, row.partition_index): Sample(row.committed_offset, now)
@@ -325,6 +317,15 @@ async def _committed(connection: Connection, version: int, names: Iterable[str],
                 if row.committed_offset >= 0 and not row.error_code
             }
             seen.groups[group.group_id] = GroupSeen(known.name, known.kind, known.state, offsets)
+
+
+def _refused(group_id: str, number: int, seen: Observation) -> None:
+    """Note why there is no lag of a group. One that is not there any more is left out."""
+    error_code = code_of(number)
+    if error_code is ErrorCode.GROUP_ID_NOT_FOUND:
+        seen.groups.pop(group_id, None)
+    else:
+        seen.missing[f"lag: {error_code.description}"] += 1
 
 
 def _group(listed: ListedGroup) -> GroupSeen:

@@ -52,7 +52,7 @@ async def acls(asking: Asking, given: Arguments) -> Page[AclRow]:
 
     def page() -> Page[AclRow]:
         page = page_of(entries_of(found), asked)
-        return Page([_row(each) for each in page.rows], page.page, page.pages, page.total)
+        return page.mapped(_row)
 
     return await asking.threads.run(page)
 

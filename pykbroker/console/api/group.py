@@ -12,7 +12,8 @@ from pykbroker.console.endpoint import Arguments, Asking
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .group_lags import MOST_PARTITIONS, Committed, committed_offsets, offsets_at, total_lag
-from .pages import Page, PageAsked, page_of
+from .group_pages import GroupPagesAsked
+from .pages import Page
 from .partition_offsets import Found
 
 LONGEST_ID: Final = 32_767
@@ -64,9 +65,7 @@ class Group:
 
 async def group(asking: Asking, given: Arguments) -> Group:
     """Raises BadInput, KafkaError, ClientError."""
-    asked = PageAsked.of(given)
-    members_asked = PageAsked(given.whole("members_page", 1, least=1, most=1_000_000), asked.size)
-    by_lag = given.one_of("sort", ("name", "lag"), "name") == "lag"
+    asked = GroupPagesAsked.of(given)
     name = group_id(given)
     described = await describe_group(asking.cluster, name)
     connection = await asking.cluster.node_connection(described.coordinator)
@@ -78,11 +77,8 @@ async def group(asking: Asking, given: Arguments) -> Group:
 
     def reckoned() -> tuple[Page[OffsetRow], Page[MemberRow], int | None]:
         rows = [offset_row(at, committed, ends, owners) for at in shown]
-        if by_lag:
-            rows.sort(key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
-        members = page_of(sorted(described.members, key=lambda each: (each.client_id, each.member_id)), members_asked)
-        member_rows = Page([_member_row(each) for each in members.rows], members.page, members.pages, members.total)
-        return page_of(rows, asked), member_rows, total_lag(committed, ends.offsets)
+        member_rows = asked.member_page(described.members).mapped(_member_row)
+        return asked.partition_page(rows), member_rows, total_lag(committed, ends.offsets)
 
     offsets, members, lag = await asking.threads.run(reckoned)
     return _group(described, members, offsets, lag, len(wanted) - len(shown))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from pykbroker.console.endpoint import Arguments
 
 T = TypeVar("T")
+RowT = TypeVar("RowT")
 
 DEFAULT_SIZE: Final = 100
 MOST_SIZE: Final = 500
+_MOST_NUMBER: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,12 @@ class PageAsked:
     @classmethod
     def of(cls, given: Arguments) -> PageAsked:
         """Return the page that a request names. Raises BadInput."""
-        return cls(
-            given.whole("page", 1, least=1, most=1_000_000), given.whole("size", DEFAULT_SIZE, least=1, most=MOST_SIZE)
-        )
+        number = given.whole("page", 1, least=1, most=_MOST_NUMBER)
+        return cls(number, given.whole("size", DEFAULT_SIZE, least=1, most=MOST_SIZE))
+
+    def beside(self, given: Arguments, name: str) -> PageAsked:
+        """Return the page of one more list, of the same size, that a request asks for by this name. Raises BadInput."""
+        return PageAsked(given.whole(name, 1, least=1, most=_MOST_NUMBER), self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,10 @@ class Page(Generic[T]):
     page: int
     pages: int
     total: int
+
+    def mapped(self, row: Callable[[T], RowT]) -> Page[RowT]:
+        """Return the page with each of its rows in another form."""
+        return Page([row(each) for each in self.rows], self.page, self.pages, self.total)
 
 
 def page_of(rows: Sequence[T], asked: PageAsked) -> Page[T]:

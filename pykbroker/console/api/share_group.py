@@ -17,7 +17,8 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .group import MOST_SHOWN, group_id
 from .group_lags import MOST_PARTITIONS, offsets_at
-from .pages import Page, PageAsked, page_of
+from .group_pages import GroupPagesAsked
+from .pages import Page
 from .partition_offsets import Found
 
 
@@ -68,9 +69,7 @@ class SharedGroup:
 
 async def share_group(asking: Asking, given: Arguments) -> SharedGroup:
     """Raises BadInput, KafkaError, ClientError."""
-    asked = PageAsked.of(given)
-    members_asked = PageAsked(given.whole("members_page", 1, least=1, most=1_000_000), asked.size)
-    by_lag = given.one_of("sort", ("name", "lag"), "name") == "lag"
+    asked = GroupPagesAsked.of(given)
     name = group_id(given)
     described = await describe_share_group(asking.cluster, name)
     offsets = await fetch_share_offsets(asking.cluster, name)
@@ -88,12 +87,9 @@ async def share_group(asking: Asking, given: Arguments) -> SharedGroup:
 
     def reckoned() -> tuple[Page[SharedRow], Page[SharerRow], int | None]:
         rows = [_row(at, offsets, ends, readers) for at in shown]
-        if by_lag:
-            rows.sort(key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
         known = [row.lag for row in rows if row.lag is not None]
-        page = page_of(sorted(described.members, key=lambda each: (each.client_id, each.member_id)), members_asked)
-        members = Page([_member(each) for each in page.rows], page.page, page.pages, page.total)
-        return page_of(rows, asked), members, sum(known) if known or not rows else None
+        members = asked.member_page(described.members).mapped(_member)
+        return asked.partition_page(rows), members, sum(known) if known or not rows else None
 
     partitions, members, lag = await asking.threads.run(reckoned)
     return _group(described, members, partitions, lag, len(wanted) - len(shown))

@@ -16,7 +16,8 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 from .group import MOST_SHOWN, OffsetRow, group_id, offset_row
 from .group_lags import MOST_PARTITIONS, committed_offsets, offsets_at, total_lag
-from .pages import Page, PageAsked, page_of
+from .group_pages import GroupPagesAsked
+from .pages import Page, page_of
 
 MOST_TOPICS: Final = 500
 _MOST_MISSING: Final = 20
@@ -84,10 +85,8 @@ class TopologyGroup:
 
 async def streams_group(asking: Asking, given: Arguments) -> TopologyGroup:
     """Raises BadInput, KafkaError, ClientError."""
-    asked = PageAsked.of(given)
-    members_asked = PageAsked(given.whole("members_page", 1, least=1, most=1_000_000), asked.size)
-    topology_asked = PageAsked(given.whole("topology_page", 1, least=1, most=1_000_000), asked.size)
-    by_lag = given.one_of("sort", ("name", "lag"), "name") == "lag"
+    asked = GroupPagesAsked.of(given)
+    topology_asked = asked.partitions.beside(given, "topology_page")
     name = group_id(given)
     described = await describe_streams_group(asking.cluster, name)
     needed = described.source_topics.union(described.internal_topics)
@@ -110,10 +109,6 @@ async def streams_group(asking: Asking, given: Arguments) -> TopologyGroup:
 
     def reckoned() -> TopologyGroup:
         rows = [offset_row(at, committed, ends, owners) for at in shown]
-        if by_lag:
-            rows.sort(key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
-        members = page_of(sorted(described.members, key=lambda each: (each.client_id, each.member_id)), members_asked)
-        topology = page_of(described.subtopologies, topology_asked)
         not_shown = len(wanted) - len(shown)
         return TopologyGroup(
             group_id=name,
@@ -124,13 +119,11 @@ async def streams_group(asking: Asking, given: Arguments) -> TopologyGroup:
             topology_epoch=described.topology_epoch if described.topology_epoch >= 0 else None,
             coordinator=described.coordinator.node_id,
             missing=_missing(described, needed, metadata),
-            subtopologies=Page(
-                [_subtopology(each) for each in topology.rows], topology.page, topology.pages, topology.total
-            ),
+            subtopologies=page_of(described.subtopologies, topology_asked).mapped(_subtopology),
             internal_topics=[_internal_topic(each, metadata) for each in described.internal_topics[:MOST_TOPICS]],
             internal_topic_count=len(described.internal_topics),
-            members=Page([_member(each) for each in members.rows], members.page, members.pages, members.total),
-            offsets=page_of(rows, asked),
+            members=asked.member_page(described.members).mapped(_member),
+            offsets=asked.partition_page(rows),
             lag=None if not_shown else total_lag(committed, ends.offsets),
             not_shown=not_shown,
         )

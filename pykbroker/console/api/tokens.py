@@ -27,7 +27,7 @@ class TokenRow:
 async def tokens(asking: Asking, given: Arguments) -> Page[TokenRow]:
     """Return a page, the oldest first. Raises BadInput, KafkaError, ClientError."""
     page = page_of(await describe_tokens(asking.cluster), PageAsked.of(given))
-    return Page([_row(each) for each in page.rows], page.page, page.pages, page.total)
+    return page.mapped(_row)
 
 
 def _row(token: DelegationToken) -> TokenRow:

@@ -83,7 +83,7 @@ async def topic(asking: Asking, given: Arguments) -> Topic:
         is_internal=found.is_internal,
         under_replicated=sum(map(is_under_replicated, found.partitions)),
         offline=sum(each.leader_id == NO_LEADER for each in found.partitions),
-        partitions=Page([row(each) for each in page.rows], page.page, page.pages, page.total),
+        partitions=page.mapped(row),
     )
 
 

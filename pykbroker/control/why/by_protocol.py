@@ -7,6 +7,7 @@ asked of a broker's control alone, and where an answer would need them it says s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pykbroker.client.cluster import Cluster
@@ -320,6 +321,13 @@ async def _absent(cluster: Cluster, places: Iterable[TopicPartition]) -> dict[To
     return absent
 
 
+def _of_absent(absent: Mapping[TopicPartition, tuple[str, str]]) -> list[PartitionAnswer]:
+    return [
+        PartitionAnswer(topic=at.topic, partition=at.partition, reason=reason, verdict=words)
+        for at, (reason, words) in absent.items()
+    ]
+
+
 class _Partitions:
     def __init__(self, cluster: Cluster, group_id: str, group: GroupDescription | None) -> None:
         self._cluster = cluster
@@ -339,10 +347,7 @@ class _Partitions:
         starts = await _offsets(self._cluster, there, EARLIEST_TIMESTAMP)
         ends = await _offsets(self._cluster, there, LATEST_TIMESTAMP)
         stable = await _offsets(self._cluster, there, LATEST_TIMESTAMP, isolation_level=READ_COMMITTED)
-        answers = [
-            PartitionAnswer(topic=at.topic, partition=at.partition, reason=reason, verdict=words)
-            for at, (reason, words) in absent.items()
-        ]
+        answers = _of_absent(absent)
         for at in there:
             offset = committed[at].offset if at in committed else None
             answers.append(self._answer(at, offset, (starts[at], stable[at], ends[at])))
@@ -357,25 +362,10 @@ class _Partitions:
         offsets = await fetch_share_offsets(self._cluster, self._id)
         places = sorted({*offsets, *self._owners}) if topic is None else await self._named(topic, partition)
         absent = await _absent(self._cluster, places)
-        answers = [
-            PartitionAnswer(topic=at.topic, partition=at.partition, reason=reason, verdict=words)
-            for at, (reason, words) in absent.items()
-        ]
+        answers = _of_absent(absent)
         for at in places:
             if at not in absent:
-                owner = self._owners.get(at)
-                reason, verdict = self._of_share(at, offsets.get(at))
-                answers.append(
-                    PartitionAnswer(
-                        topic=at.topic,
-                        partition=at.partition,
-                        reason=reason,
-                        verdict=verdict,
-                        member_id=None if owner is None else owner.member_id,
-                        client_id=None if owner is None else owner.client_id,
-                        host=None if owner is None else owner.client_host.lstrip("/"),
-                    )
-                )
+                answers.append(self._said(at, *self._of_share(at, offsets.get(at))))
         return sorted(answers, key=lambda each: GETS_NOTHING.index(each.reason))
 
     def _of_share(self, at: TopicPartition, offset: ShareOffset | None) -> tuple[str, str]:
@@ -396,8 +386,17 @@ class _Partitions:
 
     def _answer(self, at: TopicPartition, committed: int | None, offsets: tuple[int, int, int]) -> PartitionAnswer:
         start, stable, end = offsets
+        return replace(
+            self._said(at, *self._reason(at, committed, offsets)),
+            committed=committed,
+            log_start_offset=start,
+            last_stable_offset=stable,
+            high_watermark=end,
+        )
+
+    def _said(self, at: TopicPartition, reason: str, verdict: str) -> PartitionAnswer:
+        """The answer with the member that has the partition."""
         owner = self._owners.get(at)
-        reason, verdict = self._reason(at, committed, offsets)
         return PartitionAnswer(
             topic=at.topic,
             partition=at.partition,
@@ -406,10 +405,6 @@ class _Partitions:
             member_id=None if owner is None else owner.member_id,
             client_id=None if owner is None else owner.client_id,
             host=None if owner is None else owner.client_host.lstrip("/"),
-            committed=committed,
-            log_start_offset=start,
-            last_stable_offset=stable,
-            high_watermark=end,
         )
 
     def _reason(self, at: TopicPartition, committed: int | None, offsets: tuple[int, int, int]) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from typing import Any, Final
 
 from pykbroker.groups.classic.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
 from pykbroker.groups.classic.classic_group_member import ClassicGroupMember
@@ -20,6 +20,7 @@ from pykbroker.groups.common.subscription import CONSUMER_PROTOCOL_TYPE, subscri
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember, OwnedPartitions
 from pykbroker.groups.consumer.embedded_protocol import read_assignment
+from pykbroker.groups.modern.committing_group import CommittingGroup, CommittingMember, CommittingMemberT
 from pykbroker.groups.shard import GroupShard
 from pykbroker.groups.share.share_group import ShareGroup
 from pykbroker.groups.share.share_group_member import ShareGroupMember
@@ -200,9 +201,9 @@ class GroupMembers:
         if isinstance(group, ClassicGroup):
             yield from self._awaited_in_classic(group)
         elif isinstance(group, ConsumerGroup):
-            yield from self._awaited_in_consumer(group, since_timestamp_ms)
+            yield from self._awaited_in_committing(group, since_timestamp_ms, self._owed_partitions)
         elif isinstance(group, StreamsGroup):
-            yield from self._awaited_in_streams(group, since_timestamp_ms)
+            yield from self._awaited_in_committing(group, since_timestamp_ms, _owed_tasks)
 
     @property
     def initial_delay_ms(self) -> int | None:
@@ -238,41 +239,46 @@ class GroupMembers:
                 what = "SyncGroup with everybody's assignment, as the leader" if is_leader else "SyncGroup"
                 yield _awaited(group.members[member_id], what, since_ms, due_in_ms)
 
-    def _awaited_in_consumer(self, group: ConsumerGroup, since_ms: int | None) -> Iterator[Awaited]:
+    def _awaited_in_committing(
+        self,
+        group: CommittingGroup[CommittingMemberT, Any],
+        since_ms: int | None,
+        owed: Callable[[CommittingMemberT], str | None],
+    ) -> Iterator[Awaited]:
+        """Give the members that are behind by themselves.
+
+        owed: what a member has to give up; None where there is nothing.
+        """
         for member in group.members.values():
             if member.is_reconciled_to(group.assignment_epoch):
                 continue
             due_in_ms = None
-            if member.state is UNREVOKED_PARTITIONS:
+            what = owed(member)
+            if what is not None:
                 timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
                 due_in_ms = self._due_in_ms(self._shard.due_ms(timeout))
-                owned = self._named({each: frozenset(owned) for each, owned in member.pending_revocation.items()})
-                places = ", ".join(f"{topic}-{index}" for topic, indexes in owned.items() for index in indexes)
-                what = f"a heartbeat that it has given up {places}"
+                what = f"a heartbeat that it has given up {what}"
             elif member.member_epoch != group.assignment_epoch:
                 what = "its next heartbeat"
             else:
                 continue  # it waits for others
             yield _awaited(member, what, since_ms, due_in_ms)
 
-    def _awaited_in_streams(self, group: StreamsGroup, since_ms: int | None) -> Iterator[Awaited]:
-        for member in group.members.values():
-            if member.is_reconciled_to(group.assignment_epoch):
-                continue
-            due_in_ms = None
-            if member.state is UNREVOKED_TASKS:
-                timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
-                due_in_ms = self._due_in_ms(self._shard.due_ms(timeout))
-                tasks = [task for each in _tasks(member.pending_revocation).values() for task in each]
-                what = f"a heartbeat that it has given up {counted(len(tasks), 'task')} ({', '.join(tasks[:_SHOWN])})"
-            elif member.member_epoch != group.assignment_epoch:
-                what = "its next heartbeat"
-            else:
-                continue  # it waits for others
-            yield _awaited(member, what, since_ms, due_in_ms)
+    def _owed_partitions(self, member: ConsumerGroupMember) -> str | None:
+        if member.state is not UNREVOKED_PARTITIONS:
+            return None
+        owned = self._named({each: frozenset(owned) for each, owned in member.pending_revocation.items()})
+        return ", ".join(f"{topic}-{index}" for topic, indexes in owned.items() for index in indexes)
 
     def _due_in_ms(self, due_ms: int | None) -> int | None:
         return None if due_ms is None else max(due_ms - self._now_ms, 0)
+
+
+def _owed_tasks(member: StreamsGroupMember) -> str | None:
+    if member.state is not UNREVOKED_TASKS:
+        return None
+    tasks = [task for each in _tasks(member.pending_revocation).values() for task in each]
+    return f"{counted(len(tasks), 'task')} ({', '.join(tasks[:_SHOWN])})"
 
 
 def _tasks(owned: OwnedTasks) -> dict[str, tuple[str, ...]]:
@@ -286,7 +292,7 @@ def _tasks(owned: OwnedTasks) -> dict[str, tuple[str, ...]]:
 
 
 def _awaited(
-    member: ClassicGroupMember | ConsumerGroupMember | StreamsGroupMember,
+    member: ClassicGroupMember | CommittingMember,
     what: str,
     since_ms: int | None,
     due_in_ms: int | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pykbroker.metadata.topic_names import SHARE_STATE_TOPIC
@@ -63,8 +63,8 @@ def _of_share_groups(facts: Facts) -> Iterator[Finding]:
     if abandoned:
         yield warning(
             "share-group-without-members",
-            _count_shared(abandoned),
-            f"nobody reads, and records wait: {_lags_of_shared(abandoned)}",
+            counted(len(abandoned), "share group"),
+            f"nobody reads, and records wait: {_lags(abandoned)}",
             "Start the share consumers, or delete the group (`pykbroker share-groups delete`) if it is not needed any "
             "more.",
         )
@@ -72,7 +72,7 @@ def _of_share_groups(facts: Facts) -> Iterator[Finding]:
     if offline:
         yield error(
             "share-group-offline",
-            _count_shared(offline),
+            counted(len(offline), "share group"),
             "partitions without a leader: "
             + some([f"{each.group_id} ({some([str(of) for of in each.offline])})" for each in offline]),
             "Nobody can read them: start a broker that has a replica in sync.",
@@ -81,8 +81,8 @@ def _of_share_groups(facts: Facts) -> Iterator[Finding]:
     if stuck:
         yield warning(
             "share-group-stuck",
-            _count_shared(stuck),
-            f"members are there, and none of the records that wait was settled {within}: {_lags_of_shared(stuck)}",
+            counted(len(stuck), "share group"),
+            f"members are there, and none of the records that wait was settled {within}: {_lags(stuck)}",
             "Records in a member's hands come back when their time is over (share.record.lock.duration.ms): look again "
             "with a longer --watch. If it goes on, see in whose hands they are: `pykbroker why --ctl HOST:PORT group "
             "NAME`.",
@@ -134,14 +134,6 @@ def _is_stuck(group: ShareGroup) -> bool:
     )
 
 
-def _count_shared(groups: list[ShareGroup]) -> str:
-    return counted(len(groups), "share group")
-
-
-def _lags_of_shared(groups: list[ShareGroup]) -> str:
-    return some([f"{each.group_id} (lag {each.last.lag})" for each in groups])
-
-
 def _is_abandoned(group: Group) -> bool:
     """Offsets that move without members are somebody's who commits without being one, as Spark and Flink do."""
     return (
@@ -160,7 +152,7 @@ def _count(groups: list[Group]) -> str:
     return counted(len(groups), "group")
 
 
-def _lags(groups: list[Group]) -> str:
+def _lags(groups: Sequence[Group | ShareGroup]) -> str:
     return some([f"{each.group_id} (lag {each.last.lag})" for each in groups])
 
 

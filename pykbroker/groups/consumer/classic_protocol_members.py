@@ -35,6 +35,7 @@ from ..common.config import GroupConfig
 from ..common.context import Call, Step
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE
 from ..common.topics import TopicsView
+from ..modern.membership import known_static_member
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNRELEASED_PARTITIONS, UNREVOKED_PARTITIONS, ConsumerGroupMember
 from .consumer_records import member_record
@@ -136,7 +137,7 @@ class ClassicProtocolMembers:
         if instance_id is None:
             return group.members.get(member_id) or ConsumerGroupMember(member_id=member_id)
         if not is_new:
-            return self._membership.known_static_member(group, member_id, instance_id)
+            return known_static_member(group, member_id, instance_id)
         return group.static_member(instance_id) or ConsumerGroupMember(member_id=member_id)
 
     # SyncGroup
@@ -187,7 +188,7 @@ class ClassicProtocolMembers:
         """The member, which speaks the classic protocol. Raises ApiError."""
         member = group.members.get(member_id)
         if instance_id is not None:
-            member = self._membership.known_static_member(group, member_id, instance_id)
+            member = known_static_member(group, member_id, instance_id)
         if member is None or member.classic is None or not member.classic.supported_protocols:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         if member.member_epoch != generation_id:

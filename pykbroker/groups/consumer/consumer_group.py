@@ -66,7 +66,6 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
-        self.static_members: dict[str, str] = {}
         self.resolved_regexes: dict[str, ResolvedRegularExpression] = {}
         self.subscribed_topic_names: Counter[str] = Counter()
         self.subscribed_regexes: Counter[str] = Counter()
@@ -76,7 +75,6 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
 
     def copy(self) -> Self:
         other = super().copy()
-        other.static_members = dict(self.static_members)
         other.resolved_regexes = dict(self.resolved_regexes)
         other.subscribed_topic_names = Counter(self.subscribed_topic_names)
         other.subscribed_regexes = Counter(self.subscribed_regexes)
@@ -102,10 +100,6 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
             member.server_assignor for member in self.members.values() if member.server_assignor is not None
         )
         return votes.most_common(1)[0][0] if votes else None
-
-    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
-        member_id = None if instance_id is None else self.static_members.get(instance_id)
-        return None if member_id is None else self.members.get(member_id)
 
     def partition_epoch(self, topic_id: bytes, partition: int) -> int:
         """The epoch of the partition's owner; -1 where the partition is free."""

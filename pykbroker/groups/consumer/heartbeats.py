@@ -25,6 +25,7 @@ from ..common.config import ConsumerGroupConfig, GroupConfig
 from ..common.context import Step
 from ..common.group import Group, GroupType
 from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_record_size, check_room, not_found
+from ..modern.membership import known_static_member
 from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, sorted_names
 from .consumer_group import ConsumerGroup, find_consumer
 from .consumer_group_member import ConsumerGroupMember
@@ -82,7 +83,7 @@ class ConsumerHeartbeats:
         if request.instance_id is None:
             member = self._membership.find_member(group, request.member_id, None, is_joining=False)
         else:
-            member = self._membership.known_static_member(group, request.member_id, request.instance_id)
+            member = known_static_member(group, request.member_id, request.instance_id)
         if request.member_epoch == STATIC_LEAVING_EPOCH:
             self._membership.leave_for_a_while(group, member, step)
         else:

@@ -11,8 +11,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 
-from pykbroker.protocol.errors import ApiError, ErrorCode
-
 from ..assignors.model import Assignment
 from ..common.context import Step
 from ..common.deadlines import (
@@ -22,7 +20,7 @@ from ..common.deadlines import (
     RevocationTimeout,
 )
 from ..common.topics import MetadataHash
-from ..modern.membership import ModernMembership, known_member
+from ..modern.membership import ModernMembership, known_member, known_static_member, unreleased
 from ..modern.modern_member import STATIC_LEAVING_EPOCH
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import ConsumerGroupMember, OwnedPartitions
@@ -56,7 +54,7 @@ class ConsumerMembership(ModernMembership[ConsumerGroup, ConsumerGroupMember, As
         if instance_id is not None:
             if is_joining:
                 return self._joining_static_member(group, member_id, instance_id)
-            return self.known_static_member(group, member_id, instance_id)
+            return known_static_member(group, member_id, instance_id)
         if is_joining and member_id not in group.members:
             return ConsumerGroupMember(member_id=member_id)
         return known_member(group, member_id)
@@ -66,23 +64,7 @@ class ConsumerMembership(ModernMembership[ConsumerGroup, ConsumerGroupMember, As
         if member is None:
             return group.members.get(member_id) or ConsumerGroupMember(member_id=member_id)
         if not member.uses_classic_protocol and member.member_epoch != STATIC_LEAVING_EPOCH:
-            raise ApiError(
-                ErrorCode.UNRELEASED_INSTANCE_ID,
-                f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
-                f"id is owned by {member.member_id} member.",
-            )
-        return member
-
-    def known_static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
-        """The static member of that instance id, if the member id is its own. Raises ApiError."""
-        member = group.static_member(instance_id)
-        if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        if member.member_id != member_id:
-            raise ApiError(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
-            )
+            raise unreleased(member, member_id, instance_id)
         return member
 
     def replace_static_member(

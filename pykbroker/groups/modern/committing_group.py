@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from pykbroker.protocol.errors import ErrorCode
 
@@ -44,7 +44,22 @@ CommittingMemberT = TypeVar("CommittingMemberT", bound=CommittingMember)
 
 
 class CommittingGroup(ModernGroup[CommittingMemberT, TargetT]):
-    """A group whose members commit offsets."""
+    """A group whose members commit offsets. static_members: by instance id, the member id."""
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        self.static_members: dict[str, str] = {}
+
+    def copy(self) -> Self:
+        """A group that no later change reaches."""
+        other = super().copy()
+        other.static_members = dict(self.static_members)
+        return other
+
+    def static_member(self, instance_id: str | None) -> CommittingMemberT | None:
+        """The member of that instance id; None where there is none."""
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
 
     @property
     def is_reconciled(self) -> bool:

@@ -11,7 +11,7 @@ from pykbroker.protocol.errors import ApiError, ErrorCode
 
 from ..common.context import Step
 from ..common.deadlines import Deadlines, RevocationTimeout, SessionTimeout, cancel_timeouts_of_member
-from .committing_group import CommittingMember
+from .committing_group import CommittingGroup, CommittingMember, CommittingMemberT
 from .modern_group import ModernGroup, TargetT
 from .modern_member import MemberT
 from .modern_replay import GroupT, ModernReplay
@@ -54,3 +54,27 @@ def known_member(group: ModernGroup[MemberT, Any], member_id: str) -> MemberT:
         words = f"Member {member_id} is not a member of group {group.group_id}."
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
     return member
+
+
+def known_static_member(
+    group: CommittingGroup[CommittingMemberT, Any], member_id: str, instance_id: str
+) -> CommittingMemberT:
+    """The static member of that instance id, if the member id is its own. Raises ApiError."""
+    member = group.static_member(instance_id)
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+        )
+    return member
+
+
+def unreleased(owner: CommittingMember, member_id: str, instance_id: str) -> ApiError:
+    """The error for a member that joins with the instance id of another that is there."""
+    return ApiError(
+        ErrorCode.UNRELEASED_INSTANCE_ID,
+        f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
+        f"id is owned by {owner.member_id} member.",
+    )

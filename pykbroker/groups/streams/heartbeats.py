@@ -29,7 +29,7 @@ from ..common.requests import StreamsHeartbeatAnswer
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
 from ..modern.heartbeat_rules import NO_REBALANCE_TIMEOUT, check_record_size, check_room, not_found
-from ..modern.membership import known_member
+from ..modern.membership import known_member, known_static_member
 from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from .assignment_tasks import RACK_AWARE_TAGS, STANDBY_REPLICAS
 from .configured_topology import ConfiguredTopology, StatusCode, configure
@@ -145,7 +145,7 @@ class StreamsHeartbeats:
         if request.instance_id is None:
             member = known_member(group, request.member_id)
         else:
-            member = self._membership.known_static_member(group, request.member_id, request.instance_id)
+            member = known_static_member(group, request.member_id, request.instance_id)
         if request.member_epoch == STATIC_LEAVING_EPOCH:
             self._membership.leave_for_a_while(group, member, step)
         else:
@@ -184,7 +184,7 @@ class StreamsHeartbeats:
         member_id, instance_id = request.member_id, request.instance_id
         if not is_joining:
             if instance_id is not None:
-                return self._membership.known_static_member(group, member_id, instance_id), None
+                return known_static_member(group, member_id, instance_id), None
             return known_member(group, member_id), None
         if instance_id is not None:
             old = self._membership.joining_static_member(group, member_id, instance_id)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pykbroker.protocol.errors import ApiError, ErrorCode
-
 from ..common.context import Step
 from ..common.deadlines import RevocationTimeout, StreamsInitialDelay
-from ..modern.membership import ModernMembership
+from ..modern.membership import ModernMembership, unreleased
 from ..modern.modern_member import STATIC_LEAVING_EPOCH
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
@@ -36,23 +34,7 @@ class StreamsMembership(ModernMembership[StreamsGroup, StreamsGroupMember, Tasks
         """The static member that comes back under this id; None where it is new. Raises ApiError. Changes nothing."""
         member = group.static_member(instance_id)
         if member is not None and member.member_epoch != STATIC_LEAVING_EPOCH:
-            raise ApiError(
-                ErrorCode.UNRELEASED_INSTANCE_ID,
-                f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
-                f"id is owned by {member.member_id} member.",
-            )
-        return member
-
-    def known_static_member(self, group: StreamsGroup, member_id: str, instance_id: str) -> StreamsGroupMember:
-        """The static member of that instance id, if the member id is its own. Raises ApiError."""
-        member = group.static_member(instance_id)
-        if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        if member.member_id != member_id:
-            raise ApiError(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
-            )
+            raise unreleased(member, member_id, instance_id)
         return member
 
     def replace_static_member(

@@ -62,7 +62,7 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
     """A streams group, with what is derived from its members.
 
     topics: tells the names of topics that are committed for by their ids. endpoints: by member, as members were told.
-    static_members: by instance id, the member id. task_offsets: how far members have the state of tasks, as they told.
+    task_offsets: how far members have the state of tasks, as they told.
     is_of_4_4: whether the rules of Kafka 4.4 held for the group's newest heartbeat.
     stored_description_epoch, failed_description_epoch: of which topology a description is kept, and could not be.
     """
@@ -81,7 +81,6 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         self.shutdown_requested_by: str | None = None
         self.endpoint_information_epoch = 0
         self.endpoints: dict[str, EndpointToPartitions] = {}
-        self.static_members: dict[str, str] = {}
         self.task_offsets: dict[str, MemberTaskOffsets] = {}
         self.is_of_4_4 = False
         self._topics = topics
@@ -92,7 +91,6 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
         """A group that no later change reaches. Members, tasks and topologies are values."""
         other = super().copy()
         other.endpoints = dict(self.endpoints)
-        other.static_members = dict(self.static_members)
         other.task_offsets = dict(self.task_offsets)
         other._active = {name: dict(owners) for name, owners in self._active.items()}
         other._others = {name: dict(owners) for name, owners in self._others.items()}
@@ -124,10 +122,6 @@ class StreamsGroup(CommittingGroup[StreamsGroupMember, TasksTuple]):
 
     def is_subscribed_to(self, topic: str) -> bool:
         return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_of_source
-
-    def static_member(self, instance_id: str | None) -> StreamsGroupMember | None:
-        member_id = None if instance_id is None else self.static_members.get(instance_id)
-        return None if member_id is None else self.members[member_id]
 
     def target_of(self, member_id: str) -> TasksTuple:
         return self.target_assignment.get(member_id, NO_TASKS)

@@ -4,72 +4,32 @@ import { element } from "../dom.js";
 import { NOTHING, number, plural } from "../format.js";
 import { redraw } from "../redraw.js";
 import { table } from "../table.js";
-import { actions, epoch, facts, lagPlot, named, notShown, offsetTable, pages } from "./group.js";
-
-const PERIOD_MS = 5_000;
+import { actions } from "./group.js";
+import { asked, epoch, groupPlaces, keepFilled, memberTable, named, notShown, offsetTable, pages, panel } from "./group_parts.js";
 
 export async function show(view) {
-  const id = view.query.get("id") ?? "";
-  const state = {
-    id,
-    page: Number(view.query.get("page") ?? 1) || 1,
-    members_page: 1,
-    topology_page: 1,
-    sort: view.query.get("sort") ?? "name",
-  };
+  const state = { ...asked(view), topology_page: 1 };
   const group = await view.get("/group/streams", state);
-  const places = {
-    facts: element("dl", { class: "facts" }),
-    warning: element("div"),
-    members: element("section", { class: "panel" }),
-    topology: element("section", { class: "panel" }),
-    topics: element("section", { class: "panel" }),
-    offsets: element("section", { class: "panel" }),
-    actions: element("div"),
-    lag: lagPlot(),
-  };
+  const places = { ...groupPlaces(), warning: element("div"), topology: panel(), topics: panel(), offsets: panel() };
   view.show(
-    `Streams group ${id}`,
+    `Streams group ${state.id}`,
     ...[places.facts, places.warning, places.actions, places.lag.node],
     ...[places.members, places.topology, places.topics, places.offsets],
   );
-  fill(view, state, places, group);
-  view.pause(PERIOD_MS).then(() => view.every(PERIOD_MS, async () => fill(view, state, places, await view.get("/group/streams", state))));
-}
-
-function fill(view, state, places, group) {
-  if (view.signal.aborted) return;
-  places.lag.add(Date.now(), group.lag === null ? null : Number(group.lag));
-  redraw(
-    places.facts,
-    ...facts([
-      ["State", group.state],
-      ["Type", group.type],
-      ["Members", number(group.members.total)],
-      ["Total lag", number(group.lag)],
-      ["Coordinator", `broker ${group.coordinator}`],
+  keepFilled(view, "/group/streams", state, places, group, {
+    more: (group) => [
       ["Epoch", epoch(group)],
       ["Topology epoch", number(group.topology_epoch)],
-    ]),
-  );
-  const load = async () => {
-    view.remember({ page: state.page === 1 ? null : state.page, sort: state.sort === "name" ? null : state.sort });
-    try {
-      fill(view, state, places, await view.get("/group/streams", state));
-      view.works();
-    } catch (error) {
-      view.fail(error);
-    }
-  };
-  if (places.hasMembers !== group.members.total > 0) {
-    places.hasMembers = group.members.total > 0;
-    redraw(places.actions, actions(view, group, state.id) ?? "");
-  }
-  redraw(places.warning, warning(group) ?? "");
-  redraw(places.members, memberTable(group), pages(group.members, "member", state, "members_page", load));
-  redraw(places.topology, topologyTable(group), pages(group.subtopologies, "subtopology", state, "topology_page", load, "subtopologies"));
-  redraw(places.topics, topicTable(group), moreTopics(group) ?? "");
-  redraw(places.offsets, offsetTable(group, state, load), notShown(group), pages(group.offsets, "partition", state, "page", load));
+    ],
+    actions,
+    draw: (group, load) => {
+      redraw(places.warning, warning(group) ?? "");
+      redraw(places.members, members(group), pages(group.members, "member", state, "members_page", load));
+      redraw(places.topology, topologyTable(group), pages(group.subtopologies, "subtopology", state, "topology_page", load, "subtopologies"));
+      redraw(places.topics, topicTable(group), moreTopics(group) ?? "");
+      redraw(places.offsets, offsetTable(group, state, load), notShown(group), pages(group.offsets, "partition", state, "page", load));
+    },
+  });
 }
 
 function warning(group) {
@@ -80,23 +40,15 @@ function warning(group) {
   return element("p", { class: "warning" }, `No member has tasks: ${why}.`);
 }
 
-function memberTable(group) {
+function members(group) {
   const tasks = (title, kind, at) => ({ title, long: true, cell: (row) => named(row[kind], row.counts[at], NOTHING) });
-  return table({
-    caption: "Members",
-    rows: group.members.rows,
-    empty: "This group has no members at the moment.",
-    columns: [
-      { title: "Client", head: true, long: true, cell: (row) => row.client_id || NOTHING },
-      { title: "Host", cell: (row) => row.host },
-      { title: "Epoch", number: true, cell: (row) => number(row.epoch) },
-      tasks("Active tasks", "active", 0),
-      tasks("Standby", "standby", 1),
-      tasks("Warm-up", "warmup", 2),
-      { title: "Process", long: true, cell: (row) => element("span", { class: "mono" }, row.process_id) },
-      { title: "Member id", long: true, cell: (row) => element("span", { class: "mono" }, row.member_id) },
-    ],
-  });
+  return memberTable(group, [
+    { title: "Epoch", number: true, cell: (row) => number(row.epoch) },
+    tasks("Active tasks", "active", 0),
+    tasks("Standby", "standby", 1),
+    tasks("Warm-up", "warmup", 2),
+    { title: "Process", long: true, cell: (row) => element("span", { class: "mono" }, row.process_id) },
+  ]);
 }
 
 function topologyTable(group) {
