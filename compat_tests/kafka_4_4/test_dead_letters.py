@@ -13,6 +13,7 @@ from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 
 from compat_tests.answers import TestAnswers
 from compat_tests.brokers import BrokerProcess
+from compat_tests.topics import wait_for_leaders
 from compat_tests.waiting import until
 from pykbroker.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
 from pykbroker.protocol.messages.configs import (
@@ -59,6 +60,7 @@ class Scene:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=given)
         (made,) = call(self.node.address, CreateTopicsRequest(topics=[topic]), 7).topics
         assert not made.error_code, made
+        wait_for_leaders(self.node, name, partitions)
 
     def alter(self, type_: int, name: str, **configs: str | None) -> list[tuple[int, str | None]]:
         """Change keys, of which only the last words are named."""

@@ -56,8 +56,7 @@ TOPIC_KEYS_OF_4_4 = {
     "remote.copy.lag.bytes": ConfigKey("remote.copy.lag.bytes", "long", "-1", "-1..", "topic"),
     "remote.copy.lag.ms": ConfigKey("remote.copy.lag.ms", "long", "0", "-1..", "topic"),
 }
-"""Those that Kafka 4.4 has besides: described where they are set. One that brokers have, too, is described where
-metadata.version is one of 4.4's."""
+"""Those that Kafka 4.4 has besides: described where they are set, and where metadata.version is one of 4.4's."""
 
 INTERNAL_TOPIC_KEYS = {
     "internal.segment.bytes": ConfigKey("internal.segment.bytes", "int", None, "", "topic"),

@@ -71,9 +71,7 @@ class BrokerLayers:
     @cached_property
     def topic_defaults(self) -> list[EffectiveConfig]:
         """The same with its sources, by name."""
-        keys = topic_keys()
-        if self.is_of_4_4:  # whose topics show no other new keys than those that brokers have as well
-            keys = keys | {name: key for name, key in TOPIC_KEYS_OF_4_4.items() if name in BROKER_SYNONYMS}
+        keys = topic_keys() | TOPIC_KEYS_OF_4_4 if self.is_of_4_4 else topic_keys()
         return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(keys.items())]
 
     def synonyms(self, name: str) -> tuple[Synonym, ...]:

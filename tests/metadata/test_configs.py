@@ -384,5 +384,4 @@ def test_keys_of_4_4_are_shown_from_its_levels_on_and_where_they_are_set() -> No
     assert alter(cluster, BROKER, "", (of_broker, DELETE, None)) == (0, None)
     assert not shown("u", "h")
     cluster.take(Result([FeatureLevelRecord(name="metadata.version", feature_level=31)]))
-    assert shown("u", "h") == {of_group, of_broker}, "Kafka shows no defaults of topics that brokers do not have"
-    assert shown() == {of_topic, of_group, of_broker}
+    assert shown("u", "h") == {of_topic, of_group, of_broker}
