@@ -9,6 +9,7 @@ from typing import Any
 
 from compat_tests.apache_kafka.java import find_java
 from compat_tests.apache_kafka.warm_jvm import py4j_jar
+from compat_tests.java_errors import as_py4j_tells
 from compat_tests.personalities.releases import jars_of
 from compat_tests.waiting import until
 
@@ -209,7 +210,8 @@ class OldJavaClient:
         from py4j.protocol import Py4JJavaError
 
         try:
-            ask()
+            with as_py4j_tells():
+                ask()
         except Py4JJavaError as error:
             thrown = error.java_exception
             name = thrown.getClass().getSimpleName()
