@@ -17,8 +17,14 @@ from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from pykbroker.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
+from pykbroker.protocol.messages.streams_groups import TopologyDescription
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.partition import ACKS_ALL
@@ -588,3 +594,28 @@ def test_a_transcript_is_the_same_whenever_it_is_made() -> None:
         return lines
 
     assert once() == once()
+
+
+def test_descriptions_of_topologies_go_with_the_groups_that_are_coordinated_elsewhere() -> None:
+    world = World(CONFIG | {"group.streams.topology.description.plugin.class": "memory"})
+
+    async def run() -> None:
+        world.create_topic("events", 3)
+        world.create_topic(CONSUMER_OFFSETS, 1)
+        async with world.running():
+            await world.sleep(100)
+            partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+            topics = [OffsetCommitRequestTopic(name="events", partitions=[partition])]
+            await world.call("c", OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
+            store = world.driver._topology_descriptions()
+            assert store is not None
+            for group_id in (GROUP, "of another partition"):
+                store.put(group_id, 0, TopologyDescription())
+            world.elect(0)
+            await world.sleep(100)
+            assert store.get(GROUP, 0) is not None, "another epoch of the same leader"
+            world.resign(0)
+            assert store.get(GROUP, 0) is None
+            assert store.get("of another partition", 0) is not None
+
+    run_simulated(run)

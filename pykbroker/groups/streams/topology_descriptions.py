@@ -10,7 +10,7 @@ and `InMemoryTopologyDescriptionPlugin`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import IntEnum
 from random import Random
 from typing import Final
@@ -85,6 +85,13 @@ class TopologyDescriptions:
     def get(self, group_id: str, topology_epoch: int) -> TopologyDescription | None:
         epoch, description, _ = self._known.get(group_id, (-1, None, 0))
         return description if epoch == topology_epoch else None
+
+    def delete_all_of(self, groups: Container[str]) -> None:
+        """Delete the descriptions of groups that another node coordinates from now on: nobody asks here for them, and
+        they would take the room of others for as long as the process lives.
+        """
+        for group_id in [each for each in self._known if each in groups]:
+            self.delete(group_id)
 
     def delete(self, group_id: str) -> None:
         *_, size_bytes = self._known.pop(group_id, (0, None, 0))

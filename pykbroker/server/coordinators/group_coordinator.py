@@ -179,6 +179,12 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             nursery.start_soon(self._assignments.run)
             nursery.start_soon(self.share_states.run)
 
+    def on_resignation(self, index: int) -> None:
+        led = self._shards.get(index)
+        if self._descriptions is not None and led is not None:
+            self._descriptions.delete_all_of(led.shard.groups)
+        super().on_resignation(index)
+
     # Share groups
 
     def _keep_causes(
