@@ -190,22 +190,27 @@ class Dispatcher(Generic[NodeT]):
         if size > SMALL_FRAME_BYTES:
             _let_go(frame, context)
         elif handler.made_of is not None and size <= LARGEST_QUESTION_BYTES and meter is None:
-            return self._answer_and_remember(handler, handler.made_of, context, request, bytes(frame))
+            state = handler.made_of(self._node)
+            if state is not None:
+                return self._answer_and_remember(handler, handler.made_of, state, context, request, bytes(frame))
         return self._answer(handler, context, request, meter)
 
     async def _answer_and_remember(
         self,
         handler: Handler[NodeT],
         made_of: Callable[[NodeT], object | None],
+        state: object,
         context: RequestContext[NodeT],
         request: Message,
         frame: bytes,
     ) -> list[Part] | None:
-        """Remember the answer where the handler says so, and nothing that it is made of has changed meanwhile."""
-        state = made_of(self._node)
+        """Remember the answer where the handler says so, and nothing that it is made of has changed meanwhile.
+
+        state: what `made_of` says before.
+        """
         parts = await self._answer(handler, context, request, None)
         repeat = context.repeat
-        if repeat is not None and state is not None and parts is not None and len(parts) == 1:
+        if repeat is not None and parts is not None and len(parts) == 1:
             (answer,) = parts
             if isinstance(answer, bytes) and made_of(self._node) == state:
                 self._remembered.keep(frame, context.header, answer, made_of, state, repeat)
