@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -184,12 +185,7 @@ class Asker:
         if step.api_key not in _DECIDES_TRANSACTIONS:
             return True
         name = getattr(request, "transactional_id", None) or BARRIER
-        deadline = time.monotonic() + MARKERS_DEADLINE_S
-        while self._transactions([name])[name] in _OPEN_STATES:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.002)
-        return True
+        return _comes_true(lambda: self._transactions([name])[name] not in _OPEN_STATES)
 
     def _barrier(self) -> None:
         """Two changes, one after the other: when the second is seen, whatever came before the first is applied."""
@@ -229,12 +225,7 @@ class Asker:
 
     def _is_initialized(self, group_id: str) -> bool:
         """Wait until the group has the state of all partitions of its topics, which comes behind a heartbeat."""
-        deadline = time.monotonic() + MARKERS_DEADLINE_S
-        while not self._subscribed(group_id) <= self._topics_with_state(group_id):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.002)
-        return True
+        return _comes_true(lambda: self._subscribed(group_id) <= self._topics_with_state(group_id))
 
     def _subscribed(self, group_id: str) -> set[str]:
         """The topics that exist, and to which a member of the share group has subscribed."""
@@ -320,6 +311,16 @@ class _Conversation:
         wire.__exit__(None, None, None)
         del self._wires[place]
         return outcome
+
+
+def _comes_true(condition: Callable[[], bool]) -> bool:
+    """Wait for what follows from a request, and tell whether it came about in time."""
+    deadline = time.monotonic() + MARKERS_DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+    return True
 
 
 def _patience_s(other: Any) -> float:
