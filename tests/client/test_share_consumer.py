@@ -178,6 +178,22 @@ def test_what_a_lost_session_held_is_given_up_and_fetched_anew() -> None:
     with_broker(scenario)
 
 
+def test_what_was_to_go_to_a_node_that_has_moved_is_told_as_lost() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        leader = Leader(broker, (0, 3), (0, 1))
+        async with consuming(broker) as consumer:
+            records = await consumer.poll(2)
+            consumer.acknowledge(records)
+            of_before = consumer._leaders[1]
+            of_before.node = of_before.node._replace(host="moved")
+            assert [each.offset for each in await consumer.poll()] == [2, 3], "what had come before is there"
+            assert [each.offset for each in await consumer.poll()] == [0, 1]
+        assert leader.epochs == [0, 0, -1]
+        assert consumer.refused == {TopicPartition("t", 0): "Node 1 has another address."}
+
+    with_broker(scenario)
+
+
 def test_acknowledgements_that_are_refused_are_told() -> None:
     async def scenario(broker: FakeBroker) -> None:
         leader = Leader(broker, (0, 0))
