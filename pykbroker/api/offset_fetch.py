@@ -6,7 +6,7 @@ Served are versions 1 to 10: 2 brought all topics of a group, 5 leader epochs (K
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
+from pykbroker.server.coordinators.leadership import Lead
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
@@ -55,7 +56,9 @@ _STEPS_OF_TELLING = 2
 )
 async def offset_fetch(context: RequestContext[Broker], request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.header.api_version >= _GROUPS_SINCE:
-        return OffsetFetchResponse(groups=await _fetch_all(context, request))
+        led = await _led(context, (group.group_id for group in request.groups))
+        groups = await _fetch_all(context, request)
+        return OffsetFetchResponse(groups=await _as_the_leader(context, groups, led))
     topics = None
     if request.topics is not None:
         topics = []
@@ -63,7 +66,38 @@ async def offset_fetch(context: RequestContext[Broker], request: OffsetFetchRequ
             topics.append(OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes))
             await context.turn.took()
     asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    return await _of_one_group(context, asked, await _fetch(context, asked, request.require_stable))
+    led = await _led(context, [request.group_id])
+    (group,) = await _as_the_leader(context, [await _fetch(context, asked, request.require_stable)], led)
+    return await _of_one_group(context, asked, group)
+
+
+async def _led(context: RequestContext[Broker], group_ids: Iterable[str]) -> dict[str, Lead]:
+    """Return the leads of the partitions in which these groups' offsets are, from before they are read."""
+    led: dict[str, Lead] = {}
+    for group_id in group_ids:
+        lead = context.node.groups.lead_of(group_id)
+        if lead is not None:
+            led.setdefault(group_id, lead)
+        await context.turn.took()
+    return led
+
+
+async def _as_the_leader(
+    context: RequestContext[Broker], groups: list[OffsetFetchResponseGroup], led: Mapping[str, Lead]
+) -> list[OffsetFetchResponseGroup]:
+    """Return what was read of groups of which this node was the coordinator meanwhile, and errors for the others."""
+    refused = await context.node.leadership.refused(led[group.group_id] for group in groups if group.group_id in led)
+    if not refused:
+        return groups
+    kept = []
+    for group in groups:
+        lead = led.get(group.group_id)
+        error_code = None if lead is None or group.error_code else refused.get(lead.partition)
+        kept.append(
+            group if error_code is None else OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+        )
+        await context.turn.took()
+    return kept
 
 
 async def _fetch_all(context: RequestContext[Broker], request: OffsetFetchRequest) -> list[OffsetFetchResponseGroup]:

@@ -13,7 +13,7 @@ from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
 from pykbroker.protocol.messages.fetch import FetchRequest
-from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchResponse
+from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykbroker.protocol.messages.offsets import DeleteRecordsRequest, ListOffsetsRequest
@@ -157,9 +157,10 @@ class ClusterStage(Stage):
     def _is_replaced(self, node_id: int, group: str) -> bool:
         """Whether a node answers for a group that another one coordinates, of which it has not heard.
 
-        It has nothing to ask before it tells which offsets are committed, or that it knows no such group: so that may
-        be older than what its successor has confirmed; as from Apache Kafka's coordinator. Members are safe, since it
-        can neither let anybody join nor assign anything; others take such an answer for a lost one here.
+        It has nothing to ask before it tells a member that it knows no such group: so that may be older than what its
+        successor has confirmed; as from Apache Kafka's coordinator. Members are safe, since it can neither let anybody
+        join nor assign anything; others take such an answer for a lost one here. Committed offsets are another matter
+        (`server.coordinators.leadership`).
         """
         known: dict[int, tuple[int, int]] = {}
         for each, life in self._lives.items():
@@ -239,9 +240,7 @@ class ClusterStage(Stage):
 
 
 def _is_answered_by_memory(answer: object) -> bool:
-    if isinstance(answer, ConsumerGroupHeartbeatResponse):
-        return answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    return isinstance(answer, OffsetFetchResponse)
+    return isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _copy(message: Any, **changes: Any) -> Any:

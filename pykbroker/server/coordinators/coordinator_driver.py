@@ -48,6 +48,7 @@ from .cause_history import NOBODY, Asked, CauseHistory, origin_of
 from .coordinated_shard import CoordinatedShard, LoggedRecord
 from .coordinator_loading import CoordinatorLoading
 from .coordinator_log import Replayer, encode_batches
+from .leadership import Lead
 from .led_shard import CoordinatorState, LedShard, MakeStep, ShardT
 from .marker import Marker
 from .shared_appends import AT_ONCE, HeldStep, SharedAppends
@@ -178,6 +179,14 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         while (led := self._shards.get(index)) is not None and led.state is CoordinatorState.LOADING:
             await led.loaded.wait()
         return led is not None and led.state is CoordinatorState.ACTIVE
+
+    def lead_of(self, key: str) -> Lead | None:
+        """Return the lead of the partition that a key's records are in, to be had before they are read; None where
+        nothing of it is served here.
+        """
+        index = self.partition_for(key)
+        led = None if index is None else self._shards.get(index)
+        return None if led is None else Lead(led.partition)
 
     @property
     def active_partitions(self) -> list[int]:

@@ -19,6 +19,7 @@ from pykbroker.replication.replica_selector import RackAwareReplicaSelector
 from pykbroker.sharing.persister import Persister
 
 from ..coordinators.group_coordinator import GroupCoordinator
+from ..coordinators.leadership import Leadership
 from ..coordinators.share_coordinator import ShareCoordinator
 from ..quorum.broker_watch import BrokerWatch
 from ..quorum.controller_channel import ControllerChannel
@@ -86,6 +87,7 @@ class Broker(ClusterNode):
     auto_topic_creation: AutoTopicCreation
     log_moves: LogMoves
     share_partitions: SharePartitions
+    leadership: Leadership
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
     """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""

@@ -51,7 +51,12 @@ class ImageConditions:
 
         The image is ahead of them while directories of new partitions are made.
         """
-        offset = self._metadata.replayed_offset
+        return await self.listeners_know(self._metadata.replayed_offset, timeout_s)
+
+    async def listeners_know(self, offset: int, timeout_s: float) -> bool:
+        """Wait until the listeners of the image have seen all that is in the metadata log below `offset`, and tell
+        whether they have in time.
+        """
         with trio.move_on_after(timeout_s):
             while self._metadata.applied_offset < offset:
                 await self._changed.next()

@@ -8,6 +8,8 @@ from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 
 from ...coordinators.group_coordinator import GroupCoordinator
+from ...coordinators.leadership import Leadership
+from ...quorum.committed_metadata import CommittedMetadata
 from ...replicas.directory_assignments import DirectoryAssignments
 from ...replicas.fetch_sightings import FetchSightings
 from ...replicas.log_moves import LogMoves
@@ -145,6 +147,11 @@ def _broker(
             image=lambda: node.image,
             clock=clock,
             threads=threads,
+        ),
+        leadership=Leadership(
+            transactions.inter_broker,
+            CommittedMetadata(node.controller_channel, node.image_conditions),
+            timeout_ms=config.int("offsets.commit.timeout.ms"),
         ),
         auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),

@@ -1,0 +1,225 @@
+"""A coordinator that tells what it has in memory asks first whether it still leads.
+
+A step that writes is answered once its records are replicated: nobody can do that who leads no longer. A read writes
+nothing. A coordinator that was cut off, frozen or silenced, and has not heard of its successor yet, would tell offsets
+that are older than what its successor has confirmed to others. So behind such a read, and before its answer, one of two
+has to say that nobody else led when the read was made:
+
+- every replica that may be elected, all of the maximal ISR: none of them knows a later leader epoch. They are asked
+  with OffsetForLeaderEpoch, which Apache Kafka's nodes answer alike. A successor is one of them, and knows of itself.
+- the active controller: how far the metadata are committed there, and then this node's own metadata that far, in which
+  the partition is led here still. So a replica that has died and is in sync by name keeps no read from being answered,
+  nor does a quorum without a leader alone.
+
+A replica that is alone in sync, where `min.insync.replicas` wants no more, has nobody to ask: nobody else can be
+elected. What is asked for meanwhile shares the next question. This is the read of Raft that confirms its leader
+("ReadIndex"); Apache Kafka's `GroupCoordinatorService` answers without it, and may go back behind what was committed.
+
+Not handled here: a controller that was deposed and has not noticed. It resigns by itself within 1.5 times
+`controller.quorum.fetch.timeout.ms`, before its successor can find a broker's session over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+
+import trio
+
+from pykbroker.client.errors import ClientError, code_of
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.offsets import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from pykbroker.protocol.schema import Message
+from pykbroker.replication.partition import Partition
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+_PATIENCE_S: Final = 0.2
+"""For the replicas, before the controller is asked, too."""
+_PURPOSE: Final = "leadership"
+_FOLLOWS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
+"""What a replica answers that knows of the leader epoch that it is asked for, or of an earlier one alone."""
+_DEPOSED: Final = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class BrokerSender(Protocol):
+    """The way to other brokers: `InterBroker`."""
+
+    async def request(
+        self,
+        node_id: int,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        purpose: str = "",
+        timeout_ms: int | None = None,
+    ) -> ResponseT: ...
+
+
+class CommittedMetadata(Protocol):
+    """The metadata as the active controller has them committed: `CommittedMetadataReads`."""
+
+    async def caught_up(self, timeout_ms: int) -> bool:
+        """Have this node read all that is committed now, and tell whether it has in time."""
+        ...
+
+
+class Lead:
+    """The lead of a partition that is led here, from when this is made on: before a read."""
+
+    __slots__ = ("leader_epoch", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+
+    @property
+    def is_over(self) -> bool:
+        return not self.partition.has_led_since(self.leader_epoch)
+
+    @property
+    def is_unchallenged(self) -> bool:
+        """Nobody but this replica can be elected."""
+        partition = self.partition
+        return (
+            not self.is_over and partition.in_sync.maximal == (partition.local_id,) and not partition.is_under_min_isr
+        )
+
+
+@dataclass(slots=True)
+class _Questions:
+    """The questions about one partition. done: the newest one that was begun and has confirmed its lead."""
+
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    begun: int = 0
+    done: int = 0
+    users: int = 0
+
+
+class Leadership:
+    """The leadership of what this node leads, as others see it. timeout_ms: for one answer."""
+
+    def __init__(self, brokers: BrokerSender, metadata: CommittedMetadata, *, timeout_ms: int) -> None:
+        self._brokers = brokers
+        self._metadata = metadata
+        self._timeout_ms = timeout_ms
+        self._questions: dict[Partition, _Questions] = {}
+
+    async def refused(self, leads: Iterable[Lead]) -> dict[Partition, ErrorCode]:
+        """Return the partitions of which nobody may be told what was read here since their leads were made, with what
+        is told instead: NOT_COORDINATOR, or COORDINATOR_NOT_AVAILABLE where nobody has said anything in time.
+        """
+        refused: dict[Partition, ErrorCode] = {}
+
+        async def ask(lead: Lead) -> None:
+            error_code = await self._ask(lead)
+            if error_code is not ErrorCode.NONE:
+                refused[lead.partition] = error_code
+
+        doubtful = []
+        for lead in {lead.partition: lead for lead in leads}.values():
+            if lead.is_over:
+                refused[lead.partition] = ErrorCode.NOT_COORDINATOR
+            elif not lead.is_unchallenged:
+                doubtful.append(lead)
+        if len(doubtful) == 1:
+            await ask(doubtful[0])
+        elif doubtful:
+            async with trio.open_nursery() as nursery:
+                for lead in doubtful:
+                    nursery.start_soon(ask, lead)
+        return refused
+
+    async def _ask(self, lead: Lead) -> ErrorCode:
+        """Ask, or hear what somebody else has asked meanwhile."""
+        questions = self._questions.setdefault(lead.partition, _Questions())
+        questions.users += 1
+        needed = questions.begun + 1  # one that is under way may have been answered before the read
+        error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        try:
+            with trio.move_on_after(self._timeout_ms / 1000):
+                async with questions.turn:
+                    if questions.done >= needed:
+                        error_code = ErrorCode.NONE
+                    else:
+                        questions.begun = number = questions.begun + 1
+                        error_code = await self._ask_all(lead)
+                        if error_code is ErrorCode.NONE:
+                            questions.done = number
+        finally:
+            questions.users -= 1
+            if not questions.users:
+                del self._questions[lead.partition]
+        return ErrorCode.NOT_COORDINATOR if lead.is_over else error_code
+
+    async def _ask_all(self, lead: Lead) -> ErrorCode:
+        """Return what was found first. NONE: the lead goes on."""
+        found = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        replicas_do_not_tell = trio.Event()
+
+        async def ask_replicas() -> None:
+            nonlocal found
+            outcome = await self._by_replicas(lead)
+            if outcome is None:
+                replicas_do_not_tell.set()
+            else:
+                found = outcome
+                nursery.cancel_scope.cancel()
+
+        async def ask_controller() -> None:
+            nonlocal found
+            with trio.move_on_after(_PATIENCE_S):
+                await replicas_do_not_tell.wait()
+            if await self._metadata.caught_up(self._timeout_ms):
+                found = ErrorCode.NOT_COORDINATOR if lead.is_over else ErrorCode.NONE
+                nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_replicas)
+            nursery.start_soon(ask_controller)
+        return found
+
+    async def _by_replicas(self, lead: Lead) -> ErrorCode | None:
+        """Return what all replicas that may be elected say together; None where one of them does not tell."""
+        partition = lead.partition
+        if lead.is_over or partition.is_under_min_isr:  # an eligible leader replica is not in sync by name (KIP-966)
+            return None
+        answers: list[ErrorCode | None] = []
+
+        async def ask(replica_id: int) -> None:
+            answers.append(answer := await self._by_replica(lead, replica_id))
+            if answer is _DEPOSED:
+                nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for replica_id in partition.in_sync.maximal:
+                if replica_id != partition.local_id:
+                    nursery.start_soon(ask, replica_id)
+        if _DEPOSED in answers:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.NONE if all(answer in _FOLLOWS for answer in answers) else None
+
+    async def _by_replica(self, lead: Lead, replica_id: int) -> ErrorCode | None:
+        partition = lead.partition
+        epoch = partition.leader_epoch  # a later one than the lead's, where this node goes on as the leader
+        asked = OffsetForLeaderPartition(partition=partition.index, current_leader_epoch=epoch, leader_epoch=epoch)
+        request = OffsetForLeaderEpochRequest(
+            replica_id=partition.local_id, topics=[OffsetForLeaderTopic(topic=partition.topic, partitions=[asked])]
+        )
+        try:
+            response = await self._brokers.request(
+                replica_id, request, OffsetForLeaderEpochResponse, purpose=_PURPOSE, timeout_ms=self._timeout_ms
+            )
+        except ClientError:
+            return None
+        for topic in response.topics:
+            for answer in topic.partitions:
+                if (topic.topic, answer.partition) == (partition.topic, partition.index):
+                    return code_of(answer.error_code)
+        return None
