@@ -11,15 +11,29 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from compat_tests.clients import READERS, WRITERS, Message
 from compat_tests.members import Member
 from compat_tests.waiting import DEADLINE_S, until
-from compat_tests.wire import Wire
+from compat_tests.wire import Wire, decode_answer
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 
 from .cluster import Cluster
+from .layout import KAFKA
+from .nodes import Node
 from .topics import create_replicated_topic
 from .view import NoAnswer
 
 GROUP, TRANSACTION = 0, 1
+OFFSET_FETCH = 9
 PROTOCOLS: Mapping[str, Mapping[str, Any]] = {"classic": {}, "consumer": {"group_protocol": "consumer"}}
 
 
@@ -43,6 +57,61 @@ def coordinator(cluster: Cluster, key: str, key_type: int) -> int:
 
     until(is_found, f"{key} has a coordinator")
     return found[-1]
+
+
+def test_a_coordinator_that_was_frozen_does_not_go_back_behind_its_successor(
+    cluster: Cluster, cluster_kind: str, topic: str, unique: Callable[[str], str]
+) -> None:
+    """What lies in its sockets when it goes on is answered before it has heard that another one leads. Apache Kafka's
+    node tells then what it has in memory.
+    """
+    create_replicated_topic(cluster, topic, 1)
+    group = unique("group")
+    frozen = coordinator(cluster, group, GROUP)
+    until(lambda: _commit(cluster, frozen, group, topic, 1_000), "an offset is committed")
+    assert _told(cluster.nodes[frozen], group, topic) == 1_000
+    with Wire(cluster.nodes[frozen].address) as wire:
+        cluster.pause(frozen)
+        cluster.wait_until_fenced(frozen)
+        until(
+            lambda: (
+                (found := coordinator(cluster, group, GROUP)) != frozen and _commit(cluster, found, group, topic, 2_000)
+            ),
+            "a successor has another offset committed",
+        )
+        wire.send(_offsets_of(group, topic), 8)
+        cluster.resume(frozen)
+        answer = decode_answer(wire.receive(), OFFSET_FETCH, 8)
+    assert isinstance(answer, OffsetFetchResponse)
+    allowed: set[int | ErrorCode] = {2_000, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert _in(answer) in allowed | ({1_000} if cluster_kind == KAFKA else set())
+
+
+def _commit(cluster: Cluster, node_id: int, group: str, topic: str, offset: int) -> bool:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
+    request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    with Wire(cluster.nodes[node_id].address) as wire:
+        answer = wire.call(request, 8)
+    assert isinstance(answer, OffsetCommitResponse)
+    return not answer.topics[0].partitions[0].error_code
+
+
+def _offsets_of(group: str, topic: str) -> OffsetFetchRequest:
+    topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)])
+
+
+def _told(node: Node, group: str, topic: str) -> int | ErrorCode:
+    with Wire(node.address) as wire:
+        answer = wire.call(_offsets_of(group, topic), 8)
+    assert isinstance(answer, OffsetFetchResponse)
+    return _in(answer)
+
+
+def _in(answer: OffsetFetchResponse) -> int | ErrorCode:
+    (group,) = answer.groups
+    return ErrorCode(group.error_code) if group.error_code else group.topics[0].partitions[0].committed_offset
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -16,8 +16,17 @@ from confluent_kafka import Producer
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.clients import READERS, WRITERS, Message
 from compat_tests.waiting import DEADLINE_S, until
+from compat_tests.wire import Wire
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.offsets import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 
 from .cluster import Cluster
+from .replicas import lead
 from .topics import create_replicated_topic
 
 MESSAGES = [Message(b"%d" % number) for number in range(50)]
@@ -56,6 +65,30 @@ def test_a_node_that_stops_gives_its_leaders_away_first(cluster: Cluster, topic:
     assert 2 not in view.isr
     gaps = [later - earlier for earlier, later in itertools.pairwise(acknowledged_s)]
     assert max(gaps) < 5, "less than the session timeout of 6 s"
+
+
+def test_a_follower_says_whether_it_knows_of_a_later_leader_epoch(cluster: Cluster, topic: str) -> None:
+    """By this word a coordinator knows that it leads still, be its followers of one kind or the other."""
+    create_replicated_topic(cluster, topic, assignment=[[1, 2, 3]])
+    for leader in (1, 2):
+        lead(cluster, topic, [leader])
+    epoch = cluster.wait_for(topic, 0, lambda view: view.leader == 2, "is led by node 2").leader_epoch
+    assert epoch > 0
+    told = {asked: _follower_says(cluster, 3, topic, asked) for asked in (epoch - 1, epoch, epoch + 1)}
+    assert told == {
+        epoch - 1: ErrorCode.FENCED_LEADER_EPOCH,
+        epoch: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        epoch + 1: ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+
+
+def _follower_says(cluster: Cluster, node_id: int, topic: str, epoch: int) -> ErrorCode:
+    asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(replica_id=2, topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])])
+    with Wire(cluster.nodes[node_id].address) as wire:
+        answer = wire.call(request, 4)
+    assert isinstance(answer, OffsetForLeaderEpochResponse)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
 @pytest.mark.java

@@ -24,6 +24,7 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from pykbroker.replication.partition import Partition
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.coordinators.leadership import Lead
@@ -74,10 +75,11 @@ async def offset_fetch(context: RequestContext[Broker], request: OffsetFetchRequ
 async def _led(context: RequestContext[Broker], group_ids: Iterable[str]) -> dict[str, Lead]:
     """Return the leads of the partitions in which these groups' offsets are, from before they are read."""
     led: dict[str, Lead] = {}
+    of_partitions: dict[Partition, Lead] = {}
     for group_id in group_ids:
         lead = context.node.groups.lead_of(group_id)
         if lead is not None:
-            led.setdefault(group_id, lead)
+            led[group_id] = of_partitions.setdefault(lead.partition, lead)
         await context.turn.took()
     return led
 
@@ -85,17 +87,19 @@ async def _led(context: RequestContext[Broker], group_ids: Iterable[str]) -> dic
 async def _as_the_leader(
     context: RequestContext[Broker], groups: list[OffsetFetchResponseGroup], led: Mapping[str, Lead]
 ) -> list[OffsetFetchResponseGroup]:
-    """Return what was read of groups of which this node was the coordinator meanwhile, and errors for the others."""
-    refused = await context.node.leadership.refused(led[group.group_id] for group in groups if group.group_id in led)
+    """Return what was read of groups that this node coordinated meanwhile, and errors for the others."""
+    refused: dict[Partition, ErrorCode] = {}
+    for portion in portions(dict.fromkeys(led.values())):
+        refused |= await context.node.leadership.refused(portion)
     if not refused:
         return groups
     kept = []
     for group in groups:
         lead = led.get(group.group_id)
         error_code = None if lead is None or group.error_code else refused.get(lead.partition)
-        kept.append(
-            group if error_code is None else OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
-        )
+        if error_code is not None:
+            group = OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+        kept.append(group)
         await context.turn.took()
     return kept
 
