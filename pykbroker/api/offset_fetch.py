@@ -88,17 +88,16 @@ async def _as_the_leader(
     context: RequestContext[Broker], groups: list[OffsetFetchResponseGroup], led: Mapping[str, Lead]
 ) -> list[OffsetFetchResponseGroup]:
     """Return what was read of groups that this node coordinated meanwhile, and errors for the others."""
-    refused: dict[Partition, ErrorCode] = {}
+    lost: set[Partition] = set()
     for portion in portions(dict.fromkeys(led.values())):
-        refused |= await context.node.leadership.refused(portion)
-    if not refused:
+        lost |= await context.node.leadership.lost(portion)
+    if not lost:
         return groups
     kept = []
     for group in groups:
         lead = led.get(group.group_id)
-        error_code = None if lead is None or group.error_code else refused.get(lead.partition)
-        if error_code is not None:
-            group = OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+        if lead is not None and lead.partition in lost and not group.error_code:
+            group = OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR)
         kept.append(group)
         await context.turn.took()
     return kept

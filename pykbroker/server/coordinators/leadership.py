@@ -85,7 +85,7 @@ class Lead:
 
     @property
     def is_unchallenged(self) -> bool:
-        """Nobody but this replica can be elected."""
+        """Tell whether nobody else can be elected."""
         partition = self.partition
         return (
             not self.is_over and partition.in_sync.maximal == (partition.local_id,) and not partition.is_under_min_isr
@@ -111,21 +111,22 @@ class Leadership:
         self._timeout_ms = timeout_ms
         self._questions: dict[Partition, _Questions] = {}
 
-    async def refused(self, leads: Iterable[Lead]) -> dict[Partition, ErrorCode]:
-        """Return the partitions of which nobody may be told what was read here since their leads were made, with what
-        is told instead: NOT_COORDINATOR, or COORDINATOR_NOT_AVAILABLE where nobody has said anything in time.
+    async def lost(self, leads: Iterable[Lead]) -> set[Partition]:
+        """Return the partitions of which nobody may be told what was read here since their leads were made.
+
+        Clients are answered NOT_COORDINATOR then, also where nobody has said anything in time: every client knows what
+        to do about it, and Java's older ones give up at COORDINATOR_NOT_AVAILABLE.
         """
-        refused: dict[Partition, ErrorCode] = {}
+        lost: set[Partition] = set()
 
         async def ask(lead: Lead) -> None:
-            error_code = await self._ask(lead)
-            if error_code is not ErrorCode.NONE:
-                refused[lead.partition] = error_code
+            if not await self._goes_on(lead):
+                lost.add(lead.partition)
 
         doubtful = []
-        for lead in {lead.partition: lead for lead in leads}.values():
+        for lead in leads:
             if lead.is_over:
-                refused[lead.partition] = ErrorCode.NOT_COORDINATOR
+                lost.add(lead.partition)
             elif not lead.is_unchallenged:
                 doubtful.append(lead)
         if len(doubtful) == 1:
@@ -134,33 +135,33 @@ class Leadership:
             async with trio.open_nursery() as nursery:
                 for lead in doubtful:
                     nursery.start_soon(ask, lead)
-        return refused
+        return lost
 
-    async def _ask(self, lead: Lead) -> ErrorCode:
+    async def _goes_on(self, lead: Lead) -> bool:
         """Ask, or hear what somebody else has asked meanwhile."""
         questions = self._questions.setdefault(lead.partition, _Questions())
         questions.users += 1
         needed = questions.begun + 1  # one that is under way may have been answered before the read
-        error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        is_confirmed = False
         try:
             with trio.move_on_after(self._timeout_ms / 1000):
                 async with questions.turn:
                     if questions.done >= needed:
-                        error_code = ErrorCode.NONE
+                        is_confirmed = True
                     else:
                         questions.begun = number = questions.begun + 1
-                        error_code = await self._ask_all(lead)
-                        if error_code is ErrorCode.NONE:
+                        is_confirmed = await self._is_confirmed(lead)
+                        if is_confirmed:
                             questions.done = number
         finally:
             questions.users -= 1
             if not questions.users:
                 del self._questions[lead.partition]
-        return ErrorCode.NOT_COORDINATOR if lead.is_over else error_code
+        return is_confirmed and not lead.is_over
 
-    async def _ask_all(self, lead: Lead) -> ErrorCode:
-        """Return what was found first. NONE: the lead goes on."""
-        found = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    async def _is_confirmed(self, lead: Lead) -> bool:
+        """Return what was found first, by the replicas or by the controller."""
+        found = False
         replicas_do_not_tell = trio.Event()
 
         async def ask_replicas() -> None:
@@ -177,7 +178,7 @@ class Leadership:
             with trio.move_on_after(_PATIENCE_S):
                 await replicas_do_not_tell.wait()
             if await self._metadata.caught_up(self._timeout_ms):
-                found = ErrorCode.NOT_COORDINATOR if lead.is_over else ErrorCode.NONE
+                found = not lead.is_over
                 nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
@@ -185,7 +186,7 @@ class Leadership:
             nursery.start_soon(ask_controller)
         return found
 
-    async def _by_replicas(self, lead: Lead) -> ErrorCode | None:
+    async def _by_replicas(self, lead: Lead) -> bool | None:
         """Return what all replicas that may be elected say together; None where one of them does not tell."""
         partition = lead.partition
         if lead.is_over or partition.is_under_min_isr:  # an eligible leader replica is not in sync by name (KIP-966)
@@ -202,8 +203,8 @@ class Leadership:
                 if replica_id != partition.local_id:
                     nursery.start_soon(ask, replica_id)
         if _DEPOSED in answers:
-            return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.NONE if all(answer in _FOLLOWS for answer in answers) else None
+            return False
+        return True if all(answer in _FOLLOWS for answer in answers) else None
 
     async def _by_replica(self, lead: Lead, replica_id: int) -> ErrorCode | None:
         partition = lead.partition
