@@ -33,8 +33,10 @@ from ..classic.joins import needs_member_id, protocols_of, validate_join
 from ..classic.rebalance import refused_join
 from ..common.config import GroupConfig
 from ..common.context import Call, Step
+from ..common.group import GroupType
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE
 from ..common.topics import TopicsView
+from ..modern.heartbeat_rules import check_room
 from ..modern.membership import known_static_member
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNRELEASED_PARTITIONS, UNREVOKED_PARTITIONS, ConsumerGroupMember
@@ -121,8 +123,8 @@ class ClassicProtocolMembers:
         """Raises ApiError for a member that may not join the group."""
         if self._migration.is_disabled:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if len(group.members) >= self._config.consumer_max_size and request.member_id not in group.members:
-            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not self._progress.has_place(group, request.member_id, request.group_instance_id):
+            check_room(group, GroupType.CONSUMER, self._config.consumer_max_size)
         if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not _is_one_common(group, protocols):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 

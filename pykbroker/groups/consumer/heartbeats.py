@@ -98,7 +98,7 @@ class ConsumerHeartbeats:
         """Join the member, or keep its session. Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
-        if request.member_id not in group.members:
+        if not self._progress.has_place(group, request.member_id, request.instance_id):
             check_room(group, GroupType.CONSUMER, self._config.consumer_max_size)
         member_id = request.member_id or new_member_id(self._rng)
         owned = _reported(request)

@@ -49,6 +49,15 @@ class MemberProgress:
         self._regexes = regexes
         self._config_of = config_of
 
+    def has_place(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
+        """Tell whether a full group has a place for the member all the same: it is there, or its instance is.
+
+        Up to Kafka 4.3 the next process of a static member is one too many.
+        """
+        if member_id in group.members:
+            return True
+        return group.static_member(instance_id) is not None and self._config_of(group.group_id).is_of_4_4
+
     def advance(
         self,
         group: ConsumerGroup,
@@ -68,11 +77,24 @@ class MemberProgress:
     def put(self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember, step: Step) -> bool:
         """The first half of `advance`: puts the member into the group, and begins an epoch where that changes what the
         group is subscribed to. Whether the member's subscription has changed."""
+        assignor = self._assignor_in_doubt(group, before, updated)
         has_subscription_changed, starts_epoch = self._put(group, before, updated, step)
+        if assignor is not None and self._targets.assignor_of(group) != assignor:
+            step.because(group.group_id, f"most members ask for another assignor than {assignor} now")
+            starts_epoch = True
         starts_epoch |= self._regexes.refresh_if_due(group, step)
         if starts_epoch or self._topic_changes.concern(group):
             self._refresh_metadata(group, starts_epoch, step)
         return has_subscription_changed
+
+    def _assignor_in_doubt(
+        self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember
+    ) -> str | None:
+        """Return the group's assignor up to now, where the member may change it; that begins an epoch in Kafka 4.4."""
+        asked_before = before.server_assignor if before.member_id in group.members else None
+        if updated.server_assignor == asked_before or not self._config_of(group.group_id).is_of_4_4:
+            return None
+        return self._targets.assignor_of(group)
 
     def go_on(
         self,

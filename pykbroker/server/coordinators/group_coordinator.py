@@ -286,6 +286,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             session_timeout_ms=values.int("consumer.session.timeout.ms"),
             heartbeat_interval_ms=values.int("consumer.heartbeat.interval.ms"),
             assignment_interval_ms=values.int("consumer.assignment.interval.ms"),
+            is_of_4_4=self._is_of_4_4,
         )
 
     def _share_config(self, group_id: str) -> ShareGroupConfig:
@@ -308,8 +309,12 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
             rack_aware_tags=tuple(values.list(RACK_AWARE_TAGS)),
             task_offset_interval_ms=values.int("streams.task.offset.interval.ms"),
             acceptable_recovery_lag=values.int("streams.acceptable.recovery.lag"),
-            is_of_4_4=feature_level(self._image(), METADATA_VERSION) >= KAFKA_4_4_SINCE,
+            is_of_4_4=self._is_of_4_4,
         )
+
+    @property
+    def _is_of_4_4(self) -> bool:
+        return feature_level(self._image(), METADATA_VERSION) >= KAFKA_4_4_SINCE
 
     def _values(self, group_id: str) -> GroupValues:
         """Return the values that are the group's own, and those of the broker, which may change while it runs."""
