@@ -36,7 +36,6 @@ from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
-from pykbroker.server.coordinators.leadership import Leadership
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.client_quotas import QuotasOfImage
@@ -54,9 +53,9 @@ from pykbroker.storage.directories.log_dirs import LogDirectory, format_director
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_reads import LogSlice
+from tests.server.followers import unchallenged
 from tests.sharing.memory_persister import MemoryPersister
 
-COMMIT_TIMEOUT = "offsets.commit.timeout.ms"
 T = TypeVar("T")
 Handler = Callable[[RequestContext, Any], Awaitable[Message | None]]
 
@@ -82,14 +81,6 @@ class VirtualClock:
             return round(virtual_time_s() * 1000)
         except RuntimeError:
             return 0
-
-
-class _NoMetadataToCatchUpWith:
-    """No controller says how far the metadata are committed."""
-
-    async def caught_up(self, timeout_ms: int) -> bool:
-        await trio.sleep(timeout_ms / 1000)
-        return False
 
 
 class _Controller:
@@ -247,9 +238,7 @@ class ApiNode:
             groups=self.groups,
             transactions=self.transactions,
             sharing=self.sharing,
-            leadership=Leadership(
-                self.transactions.inter_broker, _NoMetadataToCatchUpWith(), timeout_ms=self.config.int(COMMIT_TIMEOUT)
-            ),
+            leadership=unchallenged(),
             auto_topic_creation=cast(Any, None),
             log_moves=cast(Any, None),
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),

@@ -55,6 +55,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
+from pykbroker.server.coordinators.leadership import Leadership
 from pykbroker.server.coordinators.marker import Marker
 from pykbroker.server.network.handlers import ConnectionState, Handler, RequestContext
 from pykbroker.server.node.auto_topic_creation import AutoTopicCreation
@@ -69,6 +70,7 @@ from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.segments.verification import Check
 from tests.replication.brokers import Proposals
+from tests.server.followers import unchallenged
 from tests.sharing.memory_persister import MemoryPersister
 
 NODE_ID = 1
@@ -366,6 +368,10 @@ class _Broker:
     @property
     def image_conditions(self) -> FakeConditions:
         return FakeConditions(self.world)
+
+    @property
+    def leadership(self) -> Leadership:
+        return unchallenged()
 
     @property
     def partitions(self) -> FakeEnds:
