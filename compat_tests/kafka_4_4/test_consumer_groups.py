@@ -43,15 +43,10 @@ class Member:
         self.epoch = 0
         self.owned = 0
 
-    def joins(self, *, assignor: str | None = None) -> tuple[str, int]:
-        answer = self._beat(
-            0,
-            subscribed_topic_names=[TOPIC],
-            topic_partitions=[],
-            rebalance_timeout_ms=60_000,
-            server_assignor=assignor,
+    def joins(self) -> tuple[str, int]:
+        return self._told(
+            self._beat(0, subscribed_topic_names=[TOPIC], topic_partitions=[], rebalance_timeout_ms=60_000)
         )
-        return self._told(answer)
 
     def beats(self, **fields: Any) -> tuple[str, int]:
         return self._told(self._beat(self.epoch, **fields))

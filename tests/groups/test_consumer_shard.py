@@ -287,3 +287,47 @@ def test_a_member_id_that_the_coordinator_makes_is_a_random_uuid_as_kafka_writes
     member_id = new_member_id(Random(seed))
     uuid = UUID(bytes=base64.urlsafe_b64decode(member_id + "=="))
     assert (uuid.version, uuid.variant, member_id[0] != "-") == (4, RFC_4122, True)
+
+
+# Kafka 4.4
+
+
+def of_4_4(**config: Any) -> Talk:
+    return Talk(ConsumerGroupConfig(assignment_interval_ms=0, is_of_4_4=True), **config)
+
+
+def test_another_assignor_begins_an_epoch_since_kafka_4_4() -> None:
+    told = {}
+    for release, talk in (("4.3", Talk()), ("4.4", of_4_4())):
+        epoch = talk.join("a", server_assignor="uniform").member_epoch
+        told[release] = [
+            talk.beat("a", epoch, server_assignor="uniform").member_epoch - epoch,
+            talk.beat("a", epoch, server_assignor="range").member_epoch - epoch,
+        ]
+    assert told == {"4.3": [0, 0], "4.4": [0, 1]}
+
+
+def test_a_member_that_asks_for_what_most_ask_for_begins_no_epoch_by_it() -> None:
+    talk = of_4_4()
+    epoch = talk.join("a", server_assignor="range").member_epoch
+    talk.join("b", server_assignor="range")
+    joined = talk.shard.groups[GROUP].group_epoch
+    assert joined == epoch + 1
+    talk.beat("b", joined, server_assignor="uniform")
+    assert talk.shard.groups[GROUP].group_epoch == joined, "as many ask for one as for the other: the first one stays"
+
+
+@pytest.mark.parametrize(
+    ("release", "error_code"), [("4.3", ErrorCode.GROUP_MAX_SIZE_REACHED), ("4.4", ErrorCode.NONE)]
+)
+def test_a_full_group_has_a_place_for_a_static_member_that_comes_back_since_kafka_4_4(
+    release: str, error_code: ErrorCode
+) -> None:
+    talk = of_4_4(consumer_max_size=2) if release == "4.4" else Talk(consumer_max_size=2)
+    talk.join("a", instance_id="instance")
+    talk.join("b")
+    assert talk.join("c").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert not talk.beat("a", -2, instance_id="instance").error_code
+    assert talk.join("c").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert talk.join("d", instance_id="another").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert talk.join("e", instance_id="instance").error_code == error_code

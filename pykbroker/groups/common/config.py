@@ -22,7 +22,7 @@ class ConsumerGroupConfig:
     assignment_interval_ms: int = 1_000
     """The shortest time between two target assignments, so that many members that join together cost one (KIP-1263)."""
     is_of_4_4: bool = False
-    """Whether the rules are those of Kafka 4.4: another assignor begins an epoch, and who comes back finds his place."""
+    """Whether the rules are those of Kafka 4.4: another assignor begins an epoch, and static members have a place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
