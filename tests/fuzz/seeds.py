@@ -22,10 +22,12 @@ from pykbroker.protocol.records.record import Record
 from pykbroker.protocol.schema import Message
 from pykbroker.security.sasl.scram_client import ScramClient, ScramPassword
 from pykbroker.security.sasl.scram_credential import MECHANISMS
+from pykbroker.sharing.persister import Initialization, SharePartitionKey, StateBatch, Writing
 from tests.legacy_messages import message as legacy_message
 from tests.legacy_messages import wrapper
 from tests.protocol.declared import declared_messages
 from tests.protocol.maker import make_message
+from tests.sharing.memory_persister import MemoryShareState
 
 from .targets import CHOICE, NOW_MS, NUMBERS, PASSWORD, PIECE, SPLIT, USER, scram_server
 
@@ -74,6 +76,18 @@ def _pairs() -> Iterator[bytes]:
                 key_data = number.to_bytes(2, "big") + encode(make_message(cls, 0, seed=1), 0)
                 value_data = version.to_bytes(2, "big") + encode(make_message(value, version, seed=2), version)
                 yield PIECE.pack(len(key_data)) + key_data + value_data
+
+
+def _share_states() -> Iterator[bytes]:
+    """A snapshot and updates of one share partition."""
+    key = SharePartitionKey("group", bytes(16), 0)
+    state = MemoryShareState()
+    state.initialize([Initialization(key, 1, 0)])
+    for offset in (0, 10, 5):
+        state.write([Writing(key, 1, 0, -1, 3, (StateBatch(offset, offset + 4, 2, 1), StateBatch(20, 29, 0, 2)))])
+    pairs = [PIECE.pack(len(name)) + name + (value or b"") for name, value in state.log]
+    yield SPLIT.join(pairs)
+    yield SPLIT.join(reversed(pairs))
 
 
 def _metadata() -> Iterator[bytes]:
@@ -148,6 +162,7 @@ _SEEDS = {
     "produced-batches": lambda: (bytes([number]) + batch for number in range(3) for batch in _batches()),
     "compressed": _compressed,
     "coordinator-records": _pairs,
+    "share-records": _share_states,
     "metadata-records": _metadata,
     "subscriptions": lambda: _consumer_protocol(ConsumerProtocolSubscription),
     "assignments": lambda: _consumer_protocol(ConsumerProtocolAssignment),

@@ -40,7 +40,13 @@ from pykbroker.security.sasl.scram_credential import MECHANISMS, MIN_ITERATIONS
 from pykbroker.security.sasl.scram_messages import ClientFinal, ServerFirst, read_server_final
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
 from pykbroker.security.sasl.server_handshake import OfferedMechanism, SaslHandshake
-from pykbroker.state_machine import BadRecord
+from pykbroker.sharing.coordinator.config import ShareCoordinatorConfig
+from pykbroker.sharing.coordinator.records import decode_record as decode_share_record
+from pykbroker.sharing.coordinator.requests import Read, ReadSummary, Write
+from pykbroker.sharing.coordinator.shard import ShareShard
+from pykbroker.sharing.coordinator.state import partition_key
+from pykbroker.sharing.persister import Reading, SharePartitionKey, StateBatch, Writing
+from pykbroker.state_machine import BadRecord, CoordinatorContext, Token
 from pykbroker.storage.segments.log_config import CleanupPolicy, LogConfig
 from pykbroker.storage.segments.validation import check_client_batch
 from pykbroker.telemetry.otlp import read_push
@@ -62,6 +68,7 @@ PIECE: Final = struct.Struct(">I")
 """The size of a first piece, where an input has two."""
 SPLIT: Final = b"\n--\n"
 """What stands between the messages of an exchange."""
+_MOST_RECORDS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,39 @@ def coordinator_records(data: bytes) -> None:
         decode_group_record(key, value or None)
     except BadRecord:
         decode_transaction_record(key, value or None)
+
+
+def share_records(data: bytes) -> None:
+    """Keys and values of share partitions' states, loaded one after another as the share coordinator does.
+
+    Those that say nothing are passed over, and whatever was loaded can be read, and written to.
+    """
+    shard = ShareShard(ShareCoordinatorConfig(), lambda topic_id: 1 << 31)
+    loaded: dict[SharePartitionKey, None] = {}
+    offset = 0
+    for piece in data.split(SPLIT)[:_MOST_RECORDS]:
+        key, value = _two(piece)
+        try:
+            record = decode_share_record(key, value or None)
+        except BadRecord:
+            continue
+        shard.replay(record.key, record.value)
+        shard.logged(record, offset)
+        loaded[partition_key(record.key)] = None
+        offset += 1
+    if not loaded:
+        raise BadRecord("nothing of it is a record")
+    shard.start_timers(0, NOW_MS)
+    for partition in loaded:
+        for request in (
+            Read((Reading(partition, 5),)),
+            ReadSummary((Reading(partition, 5),)),
+            Write((Writing(partition, 1, 5, 3, 1, (StateBatch(3, 9, 2, 1),)),)),
+            Read((Reading(partition, 5),)),
+        ):
+            result = shard.handle(request, Token(1), 0, CoordinatorContext(api_version=0), NOW_MS)
+            for record in result.records:
+                record.encode()
 
 
 def metadata_records(data: bytes) -> None:
@@ -275,6 +315,7 @@ TARGETS: Final = {
     "produced-batches": Target(produced_batches, (ApiError,), 2 << 20),
     "compressed": Target(compressed, (InvalidRecords,), 2 * DECOMPRESSED_LIMIT_BYTES),
     "coordinator-records": Target(coordinator_records, (BadRecord,)),
+    "share-records": Target(share_records, (BadRecord, MalformedMessage)),
     "metadata-records": Target(metadata_records, (MalformedMessage,)),
     "subscriptions": Target(subscriptions, (MalformedMessage,)),
     "assignments": Target(assignments, (MalformedMessage,)),
