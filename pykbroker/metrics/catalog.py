@@ -238,6 +238,24 @@ def _of_shares() -> list[Metric]:
             "ShareFetch requests, with the percentage of their partitions that gave records",
         ),
         _counter(
+            "kafka_server_sharegroupmetrics_deadletterqueuerecordcount",
+            ("group",),
+            of_group.format("DeadLetterQueueRecordCount,group=…"),
+            "Dead letters that this broker has written",
+        ),
+        _counter(
+            "kafka_server_sharegroupmetrics_deadletterqueuetotalproducerequests",
+            ("group",),
+            of_group.format("DeadLetterQueueTotalProduceRequestsPerSec,group=…"),
+            "Requests that this broker has written dead letters with",
+        ),
+        _counter(
+            "kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests",
+            ("group",),
+            of_group.format("DeadLetterQueueFailedProduceRequestsPerSec,group=…"),
+            "Times that this broker has given up dead letters, whose records are archived without one",
+        ),
+        _counter(
             "kafka_server_sharepartitionmetrics_acquisitionlocktimeout",
             share_partition,
             of_partition.format("AcquisitionLockTimeoutPerSec"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _STEPS_OF_PARTITION = 10
 _OF_PARTITION = "kafka_server_sharepartitionmetrics_{}"
+_OF_LETTERS = "kafka_server_sharegroupmetrics_deadletterqueue{}"
 _OF_COORDINATOR = "kafka_server_share_coordinator_metrics_{}"
 
 
@@ -34,6 +35,7 @@ async def read_shares(broker: Broker, readings: Readings, turn: Turn, *, most: i
     readings.add("kafka_server_sharesessioncache_sharesessionscount", sessions)
     readings.add("kafka_server_sharesessioncache_sharepartitionscount", partitions)
     await _read_fetches(broker, readings, turn, most=most)
+    await _read_letters(broker, readings, turn, most=most)
     led = shares.all()
     if len(led) > most:
         readings.add("pykbroker_left_out", len(led), "share partitions")
@@ -50,6 +52,19 @@ async def _read_fetches(broker: Broker, readings: Readings, turn: Turn, *, most:
     for group_id, ratio in ratios:
         name = "kafka_server_sharegroupmetrics_requesttopicpartitionsfetchratio"
         readings.add_summary(name, ratio.requests, ratio.percent, label(group_id))
+        await turn.took(_STEPS_OF_PARTITION)
+
+
+async def _read_letters(broker: Broker, readings: Readings, turn: Turn, *, most: int) -> None:
+    counts = list(broker.share_partitions.traffic.letters.items())
+    if len(counts) > most:
+        readings.add("pykbroker_left_out", len(counts), "share groups with dead letters")
+        return
+    for group_id, of_group in counts:
+        group = label(group_id)
+        readings.add(_OF_LETTERS.format("recordcount"), of_group.letters, group)
+        readings.add(_OF_LETTERS.format("totalproducerequests"), of_group.requests, group)
+        readings.add(_OF_LETTERS.format("failedproducerequests"), of_group.failed, group)
         await turn.took(_STEPS_OF_PARTITION)
 
 

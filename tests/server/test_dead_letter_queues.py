@@ -180,6 +180,11 @@ class Scene:
         )
         return await outcome_of(outcome)
 
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many letters were written, by how many requests, and how often some were given up."""
+        counts = self.shares.traffic.letters[GROUP]
+        return counts.letters, counts.requests, counts.failed
+
     async def start_offset(self, group: str = GROUP) -> int:
         led = await self.led(group)
         assert led.active is not None
@@ -222,6 +227,7 @@ def test_letters_are_written_in_order_a_bounded_batch_at_a_time_and_records_sett
             assert scene.topics.offsets == list(range(1000))
             assert {len(batch) for batch in scene.topics.letters} == {MOST_LETTERS}
             assert {reason for batch in scene.topics.letters for *_, reason in batch} == {"Offset rejected by client."}
+            assert scene.counts() == (1000, 1000 // MOST_LETTERS, 0)
 
     at_work(scene, test)
 
@@ -266,6 +272,7 @@ def test_behind_five_failures_letters_are_given_up_but_not_those_that_came_later
             assert await scene.reject(3) is None
             await scene.until_settled(5)
             assert scene.topics.offsets == [2, 3, 4]
+            assert scene.counts() == (3, 6, 1)
 
     at_work(scene, test)
     (line,) = [each.getMessage() for each in caplog.records if "without a dead letter" in each.getMessage()]
@@ -285,6 +292,7 @@ def test_letters_that_are_refused_are_given_up_at_once(scene: Scene) -> None:
             assert await scene.reject(1) is None
             await scene.until_settled(3)
             assert scene.topics.offsets == [2]
+            assert scene.counts() == (1, 2, 1)
 
     at_work(scene, test)
 
@@ -297,6 +305,7 @@ def test_who_leads_next_writes_the_letters_that_are_not_written(scene: Scene) ->
         await trio.sleep(60)
         scene.node.change_partition("books", 0, leader=HERE)
         async with scene.topics.serving(scene.node):
+            assert not scene.shares.traffic.letters, "the group was forgotten here"
             await scene.led()
             await scene.until_settled(3)
             assert scene.topics.offsets == [0, 1, 2]

@@ -61,6 +61,7 @@ from ..runtime.clock import Clock
 from ..runtime.log_lines import RateLimitedLog, printable
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
+from .share_traffic import LetterCounts, ShareTraffic
 
 if TYPE_CHECKING:
     from pykbroker.sharing.partition.values import DeadLetters
@@ -132,7 +133,9 @@ class _Pending:
 
 
 class DeadLetterQueues:
-    """The queues of one node. values: gives the settings of a group. Tasks run in the nursery."""
+    """The queues of one node. values: gives the settings of a group. Tasks run in the nursery. traffic: is told what
+    was written.
+    """
 
     def __init__(
         self,
@@ -141,6 +144,7 @@ class DeadLetterQueues:
         inter_broker: InterBroker,
         conditions: ImageConditions,
         nursery: trio.Nursery,
+        traffic: ShareTraffic,
         *,
         image: Callable[[], MetadataImage],
         values: Callable[[str], GroupValues],
@@ -152,6 +156,7 @@ class DeadLetterQueues:
         self._inter_broker = inter_broker
         self._conditions = conditions
         self._nursery = nursery
+        self._traffic = traffic
         self._image = image
         self._values = values
         self._clock = clock
@@ -230,6 +235,7 @@ class DeadLetterQueues:
         if pending.failures >= MOST_FAILURES:
             old = [letters for letters, came_ms in pending.letters if came_ms <= pending.failing_since_ms]
             pending.failures = 0
+            self._counts(pending.led).failed += 1
             self._give_up(pending, old, reason)
 
     def _later(self, pending: _Pending) -> None:
@@ -273,6 +279,12 @@ class DeadLetterQueues:
         )
         self._settle(pending, letters)
 
+    def _counts(self, led: LedSharePartition) -> LetterCounts:
+        """Return where the letters of a share partition are counted; nobody sees them of one that is not led any more,
+        whose group may be forgotten here.
+        """
+        return LetterCounts() if led.active is None else self._traffic.letters_of(led.key.group_id)
+
     # One batch
 
     async def _write(self, pending: _Pending) -> None:
@@ -303,9 +315,15 @@ class DeadLetterQueues:
             copies = await self._copies(led, letters, limit) if settings.copies_records else None
             source = Source(led.partition.topic, led.key.partition, group_id)
             batch = encode_letters(source, letters, copies, self._clock.now_ms(), limit)
-            await self._produce(leader, place, topic, index, batch.records, batch.covered)
+            self._counts(led).requests += 1
+            try:
+                await self._produce(leader, place, topic, index, batch.records, batch.covered)
+            except _Refused:
+                self._counts(led).failed += 1
+                raise
         finally:
             self._give_place(leader, place)
+        self._counts(led).letters += sum(last - first + 1 for first, last, *_ in batch.covered)
         self._settle(pending, batch.covered)
 
     async def _produce(

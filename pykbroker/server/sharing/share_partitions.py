@@ -272,6 +272,7 @@ class SharePartitions:
                 self._inter_broker,
                 self._conditions,
                 self._nursery,
+                self.traffic,
                 image=self._image,
                 values=self.group_values,
                 clock=self.clock,

@@ -31,13 +31,29 @@ class FetchRatio:
         self.percent = 0
 
 
+class LetterCounts:
+    """Dead letters of one group. letters: those that are written. requests: Produce requests that were to write some.
+    failed: those behind which letters were given up.
+    """
+
+    __slots__ = ("failed", "letters", "requests")
+
+    def __init__(self) -> None:
+        self.letters = 0
+        self.requests = 0
+        self.failed = 0
+
+
 class ShareTraffic:
-    """The counts of one node. acknowledged: records by type of acknowledgement. load_times: of share partitions."""
+    """The counts of one node. acknowledged: records by type of acknowledgement. load_times: of share partitions.
+    letters: by group.
+    """
 
     def __init__(self) -> None:
         self.acknowledged: Counter[int] = Counter()
         self.load_times = Histogram()
         self.fetch_ratios: dict[str, FetchRatio] = {}
+        self.letters: dict[str, LetterCounts] = {}
 
     def count_acknowledged(self, acknowledgements: Iterable[Acknowledgement]) -> None:
         """Count acknowledgements that were persisted, or are renewals."""
@@ -55,5 +71,13 @@ class ShareTraffic:
         ratio.requests += 1
         ratio.percent += 100 * gave // asked
 
+    def letters_of(self, group_id: str) -> LetterCounts:
+        """Return the counts of a group's dead letters, to be added to."""
+        counts = self.letters.get(group_id)
+        if counts is None:
+            counts = self.letters[group_id] = LetterCounts()
+        return counts
+
     def forget_group(self, group_id: str) -> None:
         self.fetch_ratios.pop(group_id, None)
+        self.letters.pop(group_id, None)
