@@ -16,6 +16,7 @@ from .scraping import Scraped, scrape
 OF_GROUPS = "kafka_server_sharegroupmetrics_"
 OF_PARTITIONS = "kafka_server_sharepartitionmetrics_"
 OF_COORDINATOR = "kafka_server_share_coordinator_metrics_"
+LETTERS = ("recordcount", "totalproducerequests", "failedproducerequests")
 GROUP_COUNT = "kafka_server_group_coordinator_metrics_group_count"
 
 
@@ -112,6 +113,18 @@ def test_where_redundant_states_were_deleted_is_shown() -> None:
             return (scrape(broker).get(name, **labels) or 0) >= 1
 
         until(are_deleted, "all but the newest states are deleted")
+
+
+def test_dead_letters_are_shown_by_group(broker: Broker) -> None:
+    node = broker.nodes[0].node
+    assert node is not None
+    assert node.parts is not None
+    assert node.parts.broker_role is not None
+    counts = node.parts.broker_role.broker.share_partitions.traffic.letters_of("g")
+    counts.letters, counts.requests, counts.failed = 250, 3, 1
+    scraped = scrape(broker)
+    shown = {name: scraped.value(f"{OF_GROUPS}deadletterqueue{name}_total", group="g") for name in LETTERS}
+    assert shown == {"recordcount": 250, "totalproducerequests": 3, "failedproducerequests": 1}
 
 
 def test_share_partitions_beyond_the_bound_are_left_out_and_said_so() -> None:
