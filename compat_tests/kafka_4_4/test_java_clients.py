@@ -1,4 +1,4 @@
-"""Kafka Streams 4.4 and the Java share consumer of 4.4 on brokers of 4.4: what that release brought is at work there."""
+"""Kafka Streams 4.4 and the share consumer of 4.4 on brokers of 4.4: what that release brought is at work there."""
 
 from __future__ import annotations
 
