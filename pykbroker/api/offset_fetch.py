@@ -88,8 +88,13 @@ async def _as_the_leader(
     context: RequestContext[Broker], groups: list[OffsetFetchResponseGroup], led: Mapping[str, Lead]
 ) -> list[OffsetFetchResponseGroup]:
     """Return what was read of groups that this node coordinated meanwhile, and errors for the others."""
+    told: dict[Lead, None] = {}
+    for group in groups:
+        if not group.error_code and group.group_id in led:
+            told[led[group.group_id]] = None
+        await context.turn.took()
     lost: set[Partition] = set()
-    for portion in portions(dict.fromkeys(led.values())):
+    for portion in portions(told):
         lost |= await context.node.leadership.lost(portion)
     if not lost:
         return groups
