@@ -20,7 +20,7 @@ from .findings import Finding, Findings, Kind
 from .refusals import BEHIND, NO_MEMBER, Refusal, Refusals
 from .remembered import Remembered
 from .sends import Batch, Sends, batch_of
-from .shared_records import LOST, LateAcknowledgement, SharedRecords, settled
+from .shared_records import LOST, LateAcknowledgement, SharedRecords, newest, settled
 from .who import Place, Who, of_client_at
 
 MOST_OFFSETS: Final = 50_000
@@ -261,7 +261,7 @@ class Auditor:
             if not error and (told := answered.get(place)) is not None:
                 error = told.acknowledge_error_code if is_fetch else told.error_code
             if error in LOST:
-                for offsets in settled(partition.acknowledgement_batches):
+                for offsets in newest(settled(partition.acknowledgement_batches)):
                     late = LateAcknowledgement(asked.who, group, request.member_id or "", place, offsets, error)
                     self._shared.refused(late)
         if is_fetch:

@@ -121,5 +121,12 @@ def settled(batches: Iterable[Any]) -> Iterator[Offsets]:
             yield Offsets(first, batch.first_offset + len(types) - 1)
 
 
+def newest(ranges: Iterable[Offsets]) -> Iterable[Offsets]:
+    """Return those of one refused request and partition that are looked at: no more than are kept. A member that names
+    thousands, of alternating types, has the loop for no longer than another one.
+    """
+    return deque(ranges, maxlen=MOST_OF_ONE)
+
+
 def _meet(one: Offsets, other: Offsets) -> bool:
     return one.first <= other.last and other.first <= one.last

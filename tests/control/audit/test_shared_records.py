@@ -120,6 +120,13 @@ def test_what_is_kept_of_a_partition_is_bounded(wire: Sharing) -> None:
     assert len(wire.found) == MOST_OF_ONE
 
 
+def test_of_one_refused_acknowledgement_the_newest_ranges_are_looked_at(wire: Sharing) -> None:
+    wire.fetches_shared(OTHER, acquired=[(0, 9_999, 2)])
+    wire.acknowledges(APP, [(0, 9_999, [ACCEPT, RELEASE] * 5_000)], ErrorCode.INVALID_RECORD_STATE)
+    assert wire.found == [Kind.LATE] * MOST_OF_ONE
+    assert "offset 9998 of" in wire.text
+
+
 def test_neighbours_that_are_settled_are_told_together() -> None:
     words: Words = [(0, 4, [ACCEPT, REJECT, RELEASE, 0, ACCEPT]), (7, 9, [ACCEPT]), (10, 12, [RELEASE])]
     assert list(settled(batches(words))) == [Offsets(0, 1), Offsets(4, 4), Offsets(7, 9)]
