@@ -124,7 +124,7 @@ def test_of_one_refused_acknowledgement_the_newest_ranges_are_looked_at(wire: Sh
     wire.fetches_shared(OTHER, acquired=[(0, 9_999, 2)])
     wire.acknowledges(APP, [(0, 9_999, [ACCEPT, RELEASE] * 5_000)], ErrorCode.INVALID_RECORD_STATE)
     assert wire.found == [Kind.LATE] * MOST_OF_ONE
-    assert "offset 9998 of" in wire.text
+    assert "offset 9998 of" in [*wire.auditor.findings][-1].text
 
 
 def test_neighbours_that_are_settled_are_told_together() -> None:
