@@ -34,7 +34,7 @@ from .simulation import simulate
 BUGS = Bugs()
 
 
-def _appends_late(topic: str) -> Any:
+def appends_late(topic: str) -> Any:
     """An append to the topic is told of at once and happens at the next one, or never where the process dies."""
     append = RecordAppends.append
     held: dict[Any, tuple[Any, ...]] = {}
@@ -59,7 +59,7 @@ def _appends_late(topic: str) -> Any:
 
 @BUGS.plant(3)
 def offsets_are_acknowledged_before_they_are_appended() -> Iterator[None]:
-    with _appends_late(CONSUMER_OFFSETS):
+    with appends_late(CONSUMER_OFFSETS):
         yield
 
 
@@ -159,7 +159,7 @@ def decisions_are_not_written_down() -> Iterator[None]:
 
 @BUGS.plant(24)
 def decisions_are_carried_out_before_they_are_appended() -> Iterator[None]:
-    with _appends_late(TRANSACTION_STATE):
+    with appends_late(TRANSACTION_STATE):
         yield
 
 
