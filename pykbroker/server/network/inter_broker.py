@@ -15,8 +15,9 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class BrokerRequests(Protocol):
-    """The way of requests to other brokers, by their ids: `InterBroker`. Those of one purpose have a connection of their
-    own.
+    """The way of requests to other brokers, by their ids: `InterBroker`.
+
+    Those of one purpose have a connection of their own.
     """
 
     async def request(
