@@ -44,7 +44,7 @@ def test_another_replica_leads_and_has_everything(cluster: Cluster, topic: str, 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_goes_on_with_the_next_leader(cluster: Cluster, topic: str, client: str) -> None:
-    create_replicated_topic(cluster, topic)
+    create_replicated_topic(cluster, topic, configs={"retention.ms": "-1"})  # the records are of 1970
     write, read = WRITERS[client], READERS[client]
     values = [Message(b"%d" % number) for number in range(50)]
     write(cluster.bootstrap, topic, values)

@@ -404,10 +404,15 @@ class LogLoader:
             self._drop(segments, number + 1, f"it does not follow offset {next_offset}")
 
     def _remove_unchecked_snapshots(self, segments: Sequence[LogSegment], start: int) -> None:
-        """Those of before, from where the batches were checked on."""
-        taken = {segment.base_offset for segment in segments}
+        """Those of before, from where the batches were checked on.
+
+        Each segment has another one by now, but where the log starts: what is known of producers there stays, unless a
+        power cut tore it.
+        """
+        bases = {segment.base_offset for segment in segments}
         for offset in self._producers.snapshot_offsets():
-            if offset > start and offset not in taken:
+            is_kept = offset in bases and (offset > self._log_start_offset or self._producers.is_sound(offset))
+            if offset > start and not is_kept:
                 self._producers.remove_snapshot(offset)
 
     def _make_durable(self, segments: Sequence[LogSegment]) -> None:

@@ -358,6 +358,16 @@ class ProducerStateManager:
         if self._known_snapshots is not None:
             self._known_snapshots.discard(offset)
 
+    def is_sound(self, offset: int) -> bool:
+        """Tell whether the snapshot can be read. Raises `FileError`."""
+        path = self.snapshot_path(offset)
+        try:
+            for _ in decode_snapshot(self._disk.read_file(path), path):
+                pass
+        except CorruptLog:
+            return False
+        return True
+
     def remove_snapshots_behind(self, offset: int) -> None:
         for snapshot_offset in self.snapshot_offsets():
             if snapshot_offset > offset:

@@ -15,7 +15,7 @@ from pykbroker.server.coordinators.leadership import Leadership
 
 
 class Followers:
-    """The replicas that follow: `leadership.BrokerSender`."""
+    """The replicas that follow: `BrokerRequests`."""
 
     async def request(
         self, node_id: int, request: Any, response_type: type[Any], *, purpose: str = "", timeout_ms: int | None = None

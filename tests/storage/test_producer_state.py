@@ -195,6 +195,24 @@ def test_damaged_snapshot_is_replaced_by_reading_the_log(disk: SimulatedDisk) ->
     assert answer(again, 3, 1, 0) == 3
 
 
+@pytest.mark.parametrize("is_torn", [True, False], ids=["torn", "sound"])
+def test_a_snapshot_where_the_log_begins_stays_unless_a_power_cut_tore_it(disk: SimulatedDisk, is_torn: bool) -> None:
+    """The segments in front of it are there still, and are read at the start: no other one is taken there."""
+    log = open_log(disk, "/data/t-0", config(segment_bytes=200))
+    for sequence in range(5):
+        log.append_as_leader(idempotent(sequence), 0, NOW_MS)
+    start = log.segments[1].base_offset
+    log.increment_log_start_offset(start)
+    path = log.producers.snapshot_path(start)
+    disk.process_died()
+    if is_torn:
+        disk.replace_file(path, disk.read_file(path)[:-1])
+    again = open_log(disk, "/data/t-0", config(segment_bytes=200), log_start_offset=start)
+    assert again.segments[0].base_offset < start == again.log_start_offset
+    assert disk.exists(path) is not is_torn
+    assert answer(again, 5, 1, 0) == 5
+
+
 def test_a_snapshot_that_a_power_cut_tore_where_the_log_begins_is_removed(disk: SimulatedDisk) -> None:
     """No other one is taken there, and what it told is in segments that are gone."""
     log = open_log(disk, "/data/t-0", config(segment_bytes=200))

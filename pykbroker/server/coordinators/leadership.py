@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import trio
 
@@ -35,10 +35,9 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
 
-ResponseT = TypeVar("ResponseT", bound=Message)
+from ..network.inter_broker import BrokerRequests
 
 _PATIENCE_S: Final = 0.2
 """For the replicas, before the controller is asked, too."""
@@ -46,20 +45,6 @@ _PURPOSE: Final = "leadership"
 _FOLLOWS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
 """What a replica answers that knows of the leader epoch that it is asked for, or of an earlier one alone."""
 _DEPOSED: Final = ErrorCode.FENCED_LEADER_EPOCH
-
-
-class BrokerSender(Protocol):
-    """The way to other brokers: `InterBroker`."""
-
-    async def request(
-        self,
-        node_id: int,
-        request: Message,
-        response_type: type[ResponseT],
-        *,
-        purpose: str = "",
-        timeout_ms: int | None = None,
-    ) -> ResponseT: ...
 
 
 class CommittedMetadata(Protocol):
@@ -105,7 +90,7 @@ class _Questions:
 class Leadership:
     """The leadership of what this node leads, as others see it. timeout_ms: for one answer."""
 
-    def __init__(self, brokers: BrokerSender, metadata: CommittedMetadata, *, timeout_ms: int) -> None:
+    def __init__(self, brokers: BrokerRequests, metadata: CommittedMetadata, *, timeout_ms: int) -> None:
         self._brokers = brokers
         self._metadata = metadata
         self._timeout_ms = timeout_ms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pykbroker.client.errors import NoBrokerReachable
 from pykbroker.metadata.image import MetadataImage
@@ -12,6 +12,23 @@ from pykbroker.protocol.schema import Message
 from .node_connections import NodeAddress, NodeConnections
 
 ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class BrokerRequests(Protocol):
+    """The way of requests to other brokers, by their ids: `InterBroker`.
+
+    Those of one purpose have a connection of their own.
+    """
+
+    async def request(
+        self,
+        node_id: int,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        purpose: str = "",
+        timeout_ms: int | None = None,
+    ) -> ResponseT: ...
 
 
 class InterBroker:

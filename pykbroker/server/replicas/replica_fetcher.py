@@ -28,6 +28,7 @@ from pykbroker.replication.partition import NO_LEADER, Partition
 from pykbroker.replication.quotas import ReplicaQuota
 from pykbroker.storage.files.errors import FileError
 
+from ..network.inter_broker import BrokerRequests
 from ..runtime.clock import Clock
 from ..runtime.few_tasks import in_few_tasks
 from ..runtime.signal import Signal
@@ -49,18 +50,8 @@ Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
 """The flush returns whether everything below the offset is on the disk: `ReplicaManager.flush`."""
 
 
-class BrokerSender(Protocol):
-    """The way to other brokers: `InterBroker`. Requests of one purpose have a connection of their own."""
-
-    async def request(
-        self,
-        node_id: int,
-        request: Message,
-        response_type: type[ResponseT],
-        *,
-        purpose: str = "",
-        timeout_ms: int | None = None,
-    ) -> ResponseT: ...
+class BrokerSender(BrokerRequests, Protocol):
+    """The way to other brokers: `InterBroker`."""
 
     async def close(self, node_id: int, purpose: str = "") -> None: ...
 
