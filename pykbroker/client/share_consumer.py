@@ -180,9 +180,9 @@ class ShareConsumer:
                 continue
             found.setdefault(node.node_id, []).append(of)
             known = self._leaders.get(node.node_id)
-            if known is not None and known.node != node:
-                self._lose(known, known.acknowledgements.taken(), f"Node {node.node_id} has another address.")
             if known is None or known.node != node:
+                if known is not None:
+                    self._lose(known, known.acknowledgements.taken(), f"Node {node.node_id} has another address.")
                 session = ShareSession(self._membership.group_id, self._membership.member_id)
                 self._leaders[node.node_id] = _Leader(node, session)
         return found

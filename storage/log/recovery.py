@@ -406,13 +406,14 @@ class LogLoader:
     def _remove_unchecked_snapshots(self, segments: Sequence[LogSegment], start: int) -> None:
         """Those of before, from where the batches were checked on.
 
-        Each segment has another one by now, but where the log starts: what is known of producers there stays, unless a
-        power cut tore it.
+        Each segment behind the log's start has another one by now. None was taken at the start itself: what is known of
+        producers there stays, unless a power cut tore it.
         """
-        bases = {segment.base_offset for segment in segments}
+        kept = {segment.base_offset for segment in segments if segment.base_offset >= self._log_start_offset}
         for offset in self._producers.snapshot_offsets():
-            is_kept = offset in bases and (offset > self._log_start_offset or self._producers.is_sound(offset))
-            if offset > start and not is_kept:
+            if offset <= start:
+                continue
+            if offset not in kept or (offset == self._log_start_offset and not self._producers.is_sound(offset)):
                 self._producers.remove_snapshot(offset)
 
     def _make_durable(self, segments: Sequence[LogSegment]) -> None:

@@ -14,6 +14,18 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.server.coordinators.leadership import Leadership
 
 
+def told(request: OffsetForLeaderEpochRequest, error_code: ErrorCode) -> OffsetForLeaderEpochResponse:
+    """Return the answer with that error for each partition that is asked for."""
+    topics = [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=[EpochEndOffset(partition=each.partition, error_code=error_code) for each in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
 class Followers:
     """The replicas that follow: `BrokerRequests`."""
 
@@ -21,17 +33,10 @@ class Followers:
         self, node_id: int, request: Any, response_type: type[Any], *, purpose: str = "", timeout_ms: int | None = None
     ) -> Any:
         assert isinstance(request, OffsetForLeaderEpochRequest)
-        topics = [
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    EpochEndOffset(partition=each.partition, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-        return OffsetForLeaderEpochResponse(topics=topics)
+        return told(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    async def close(self, node_id: int, purpose: str = "") -> None:
+        raise AssertionError("they are never silent")
 
 
 class Controller:

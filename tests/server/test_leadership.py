@@ -13,18 +13,15 @@ import trio.testing
 
 from pykbroker.client.errors import ConnectionLost
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.offsets import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    OffsetForLeaderTopicResult,
-)
+from pykbroker.protocol.messages.offsets import OffsetForLeaderEpochRequest
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.leadership import Lead, Leadership
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import Log, LogConfig
 from tests.api.api_node import in_virtual_time
 from tests.replication.brokers import Proposals
+
+from .followers import told
 
 LOCAL, ONE, OTHER = 1, 2, 3
 ALL = (LOCAL, ONE, OTHER)
@@ -67,7 +64,8 @@ async def is_silent() -> ErrorCode:
 class Cluster:
     """A partition that is led here, and others who may be asked: replicas by their ids, and the controller.
 
-    caught_up: what is done when this node reads what is committed; whether it can. asked: whom, in this order.
+    caught_up: what is done when this node reads what is committed; whether it can. asked: whom, in this order. closed:
+    connections to whom.
     """
 
     def __init__(self, state: State = State(), *, min_isr: int = 1) -> None:
@@ -78,6 +76,7 @@ class Cluster:
         self.caught_up: Callable[[], bool] = lambda: False
         self.asked: list[int] = []
         self.epochs: list[int] = []
+        self.closed: list[int] = []
         self.leadership = Leadership(self, self._Metadata(self), timeout_ms=TIMEOUT_MS)
 
     def apply(self, state: State) -> None:
@@ -93,9 +92,10 @@ class Cluster:
         assert (topic.topic, asked.partition) == ("t", 0)
         self.asked.append(node_id)
         self.epochs.append(asked.current_leader_epoch)
-        error_code = await self.replicas[node_id]()
-        answer = EpochEndOffset(partition=0, error_code=error_code)
-        return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult(topic="t", partitions=[answer])])
+        return told(request, await self.replicas[node_id]())
+
+    async def close(self, node_id: int, purpose: str = "") -> None:
+        self.closed.append(node_id)
 
     @dataclass
     class _Metadata:
@@ -160,6 +160,22 @@ def test_the_controller_is_asked_where_a_replica_does_not_tell(replica: Answer) 
     cluster.caught_up = lambda: True
     assert leads(cluster)
     assert cluster.asked[-1] == 0
+
+
+def test_a_replica_that_says_nothing_has_another_connection_for_the_next_question() -> None:
+    """A firewall may have forgotten the old one, and no packet tells."""
+    cluster = Cluster()
+    cluster.replicas[ONE] = is_silent
+    cluster.caught_up = lambda: True
+    assert leads(cluster)
+    assert cluster.closed == [ONE]
+
+
+def test_one_that_was_not_waited_for_keeps_its_connection() -> None:
+    cluster = Cluster()
+    cluster.replicas |= {ONE: is_silent, OTHER: says(DEPOSED)}
+    assert not leads(cluster)
+    assert cluster.closed == []
 
 
 def test_metadata_that_were_read_for_it_may_say_that_another_one_leads() -> None:
@@ -240,12 +256,14 @@ def test_who_loses_the_lead_while_the_others_are_asked_tells_nothing() -> None:
     assert not leads(cluster)
 
 
-def test_reads_that_come_while_others_are_asked_share_the_next_question() -> None:
+@pytest.mark.parametrize("outcome", [FOLLOWS, DEPOSED])
+def test_reads_that_come_while_others_are_asked_share_the_next_question(outcome: ErrorCode) -> None:
     cluster = Cluster()
+    cluster.replicas = dict.fromkeys((ONE, OTHER), says(outcome))
 
     async def main() -> None:
         async def read() -> None:
-            assert await cluster.leads()
+            assert await cluster.leads() is (outcome is FOLLOWS)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)

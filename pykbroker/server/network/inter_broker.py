@@ -30,6 +30,8 @@ class BrokerRequests(Protocol):
         timeout_ms: int | None = None,
     ) -> ResponseT: ...
 
+    async def close(self, node_id: int, purpose: str = "") -> None: ...
+
 
 class InterBroker:
     """The way to other brokers is by their id. listener_name: `inter.broker.listener.name`, on which brokers talk to

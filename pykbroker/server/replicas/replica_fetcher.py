@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import trio
 
@@ -50,12 +50,6 @@ Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
 """The flush returns whether everything below the offset is on the disk: `ReplicaManager.flush`."""
 
 
-class BrokerSender(BrokerRequests, Protocol):
-    """The way to other brokers: `InterBroker`."""
-
-    async def close(self, node_id: int, purpose: str = "") -> None: ...
-
-
 def fetch_settings(config: BrokerConfig) -> FetchSettings:
     return FetchSettings(
         wait_max_ms=config.int("replica.fetch.wait.max.ms"),
@@ -74,7 +68,7 @@ class ReplicaFetcher:
         leader_id: int,
         number: int,
         follower: Follower,
-        brokers: BrokerSender,
+        brokers: BrokerRequests,
         *,
         flush: Flush,
         truncate: Truncate,
@@ -213,7 +207,7 @@ class ReplicaFetchers:
     def __init__(
         self,
         config: BrokerConfig,
-        brokers: BrokerSender,
+        brokers: BrokerRequests,
         *,
         flush: Flush,
         truncate: Truncate,

@@ -17,12 +17,13 @@ from ...logs.log_loading import LogLoading, OnLoading
 from ...logs.log_truncations import LogTruncations
 from ...logs.log_upkeep import LogUpkeep
 from ...logs.record_checks import RecordChecks
+from ...network.inter_broker import BrokerRequests
 from ...replicas.alter_partition import IsrChanges
 from ...replicas.hosted_partitions import HostedPartitions
 from ...replicas.image_brokers import ImageBrokers
 from ...replicas.node_replication import NodeReplication
 from ...replicas.record_appends import RecordAppends
-from ...replicas.replica_fetcher import BrokerSender, ReplicaFetchers
+from ...replicas.replica_fetcher import ReplicaFetchers
 from ...replicas.replica_manager import OnPlacement, ReplicaManager
 from ...replicas.replication_quotas import ReplicationQuotas
 from ...replicas.storage_failures import StorageFailures
@@ -112,7 +113,7 @@ def replica_manager(
 
 
 def node_replication(
-    config: BrokerConfig, replicas: ReplicaManager, brokers: BrokerSender, clock: Clock
+    config: BrokerConfig, replicas: ReplicaManager, brokers: BrokerRequests, clock: Clock
 ) -> NodeReplication:
     """The replication of this broker as a follower and as a leader. brokers: the way to leaders on other nodes."""
     fetchers = ReplicaFetchers(
