@@ -13,8 +13,11 @@ from compat_tests.topics import create_topic
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+from pykbroker.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
+from pykbroker.protocol.messages.groups import FindCoordinatorRequest, JoinGroupRequest, JoinGroupRequestProtocol
 
 from .asking import call
 from .conftest import FreshNode
@@ -41,7 +44,7 @@ class Member:
         self.member_id = member_id
         self.instance_id = instance_id
         self.epoch = 0
-        self.owned = 0
+        self.owned: list[ConsumerGroupHeartbeatRequestTopicPartitions] = []
 
     def joins(self) -> tuple[str, int]:
         return self._told(
@@ -49,7 +52,7 @@ class Member:
         )
 
     def beats(self, **fields: Any) -> tuple[str, int]:
-        return self._told(self._beat(self.epoch, **fields))
+        return self._told(self._beat(self.epoch, topic_partitions=self.owned, **fields))
 
     def leaves(self, epoch: int = LEAVES) -> str:
         return ErrorCode(self._beat(epoch).error_code).name
@@ -59,7 +62,10 @@ class Member:
         if not answer.error_code:
             self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            self.owned = sum(len(each.partitions) for each in answer.assignment.topic_partitions)
+            self.owned = [
+                ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
+                for each in answer.assignment.topic_partitions
+            ]
         return ErrorCode(answer.error_code).name, answer.member_epoch
 
     def _beat(self, epoch: int, **fields: Any) -> Any:
@@ -80,13 +86,15 @@ class Member:
 def new_members(fresh_node: FreshNode, *members: tuple[str, str | None]) -> Sequence[Member]:
     node = fresh_node(PROPERTIES)
     create_topic(node, TOPIC, 2)
+    finding = FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+    until(lambda: not call(node.address, finding, 6).coordinators[0].error_code, "the group has a coordinator")
     return [Member(node, *each) for each in members]
 
 
 def test_another_assignor_begins_an_epoch(fresh_node: FreshNode, answers: TestAnswers) -> None:
     one, other = new_members(fresh_node, ("one-member-of-readers1", None), ("another-of-readers-123", None))
     answers.same("joins", one.joins())
-    until(lambda: one.beats()[0] == "NONE" and one.owned == 2, "all is assigned")
+    until(lambda: one.beats()[0] == "NONE" and [len(each.partitions) for each in one.owned] == [2], "all is assigned")
     before = one.epoch
     answers.same("asks for the default", one.beats(server_assignor="uniform")[1] - before)
     answers.same("asks for another", one.beats(server_assignor="range")[1] - before)

@@ -39,6 +39,13 @@ KEEPS_DESCRIPTIONS = {
         "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
     )
 }
+SHARING = {
+    "group.share.heartbeat.interval.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "1000",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
 THERE = 3
 """The status of a description that the application has told."""
 RECORDS = 200
@@ -90,7 +97,7 @@ def test_kafka_streams_shares_tasks_and_tells_its_topology(
 def test_a_share_consumer_settles_every_record_and_rejected_ones_get_letters(
     fresh_node: FreshNode, answers: TestAnswers, clients: str
 ) -> None:
-    node = fresh_node({"group.share.heartbeat.interval.ms": "1000", "group.share.min.heartbeat.interval.ms": "1000"})
+    node = fresh_node(SHARING)
     create_topic(node, TOPIC, partitions=2)
     create_topic(node, LETTERS, configs={"errors.deadletterqueue.group.enable": "true"})
     WRITERS["confluent-kafka"](node.bootstrap, TOPIC, [Message(b"%d" % number) for number in range(RECORDS)])

@@ -1,8 +1,10 @@
 import java.time.Duration;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
@@ -19,6 +21,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * <p>Of ten records one is rejected, one is released when it comes first, and one is renewed before it is accepted.
  */
 public class ShareWorker {
+    private static final Set<String> renewed = new HashSet<>();
+
     public static void main(String[] arguments) throws Exception {
         String bootstrap = arguments[0], group = arguments[1], topic = arguments[2], letters = arguments[4];
         int wanted = Integer.parseInt(arguments[3]);
@@ -54,8 +58,6 @@ public class ShareWorker {
         System.out.println("closed");
     }
 
-    private static final java.util.Set<Long> renewed = new java.util.HashSet<>();
-
     private static AcknowledgeType decide(
         KafkaShareConsumer<String, String> consumer, ConsumerRecord<String, String> record) {
         int number = Integer.parseInt(record.value()) % 10;
@@ -64,7 +66,7 @@ public class ShareWorker {
             type = AcknowledgeType.REJECT;
         } else if (number == 1 && record.deliveryCount().get() == 1) {
             type = AcknowledgeType.RELEASE;
-        } else if (number == 2 && renewed.add(record.offset())) {
+        } else if (number == 2 && renewed.add(record.partition() + "-" + record.offset())) {
             type = AcknowledgeType.RENEW;
         }
         consumer.acknowledge(record, type);
