@@ -23,7 +23,6 @@ from .asking import call
 from .conftest import FreshNode
 
 PROPERTIES: Final = {
-    "group.consumer.max.size": "2",
     "group.consumer.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
 }
@@ -46,10 +45,9 @@ class Member:
         self.epoch = 0
         self.owned: list[ConsumerGroupHeartbeatRequestTopicPartitions] = []
 
-    def joins(self) -> tuple[str, int]:
-        return self._told(
-            self._beat(0, subscribed_topic_names=[TOPIC], topic_partitions=[], rebalance_timeout_ms=60_000)
-        )
+    def joins(self, **fields: Any) -> tuple[str, int]:
+        subscription = {"subscribed_topic_names": [TOPIC], "topic_partitions": [], "rebalance_timeout_ms": 60_000}
+        return self._told(self._beat(0, **subscription, **fields))
 
     def beats(self, **fields: Any) -> tuple[str, int]:
         return self._told(self._beat(self.epoch, topic_partitions=self.owned, **fields))
@@ -83,18 +81,26 @@ class Member:
         return answer
 
 
-def new_members(fresh_node: FreshNode, *members: tuple[str, str | None]) -> Sequence[Member]:
-    node = fresh_node(PROPERTIES)
-    create_topic(node, TOPIC, 2)
+def new_members(
+    fresh_node: FreshNode, *members: tuple[str, str | None], partitions: int, most_members: int = 3
+) -> Sequence[Member]:
+    node = fresh_node(PROPERTIES | {"group.consumer.max.size": f"{most_members}"})
+    create_topic(node, TOPIC, partitions)
     finding = FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
     until(lambda: not call(node.address, finding, 6).coordinators[0].error_code, "the group has a coordinator")
     return [Member(node, *each) for each in members]
 
 
 def test_another_assignor_begins_an_epoch(fresh_node: FreshNode, answers: TestAnswers) -> None:
-    one, other = new_members(fresh_node, ("one-member-of-readers1", None), ("another-of-readers-123", None))
+    one, other, third = new_members(
+        fresh_node,
+        ("one-member-of-readers1", None),
+        ("another-of-readers-123", None),
+        ("third-of-the-readers-1", None),
+        partitions=3,
+    )
     answers.same("joins", one.joins())
-    until(lambda: one.beats()[0] == "NONE" and [len(each.partitions) for each in one.owned] == [2], "all is assigned")
+    until(lambda: one.beats()[0] == "NONE" and [len(each.partitions) for each in one.owned] == [3], "all is assigned")
     before = one.epoch
     answers.same("asks for the default", one.beats(server_assignor="uniform")[1] - before)
     answers.same("asks for another", one.beats(server_assignor="range")[1] - before)
@@ -102,9 +108,12 @@ def test_another_assignor_begins_an_epoch(fresh_node: FreshNode, answers: TestAn
     answers.same("says nothing of it", one.beats()[1] - before)
     answers.same("joins without a wish", other.joins()[1] - before)
     until(lambda: one.beats()[1] == other.beats()[1], "both are in one epoch")
-    settled = one.epoch
-    answers.same("votes for the other one", other.beats(server_assignor="uniform")[0])
-    answers.same("a tie", one.beats()[1] - settled)
+    answers.same("the vote of one more", other.beats(server_assignor="range")[1] - before)
+    answers.same("joins with a wish", third.joins(server_assignor="range")[1] - before)
+    until(lambda: one.beats()[1] == other.beats()[1] == third.beats()[1], "all are in one epoch")
+    answers.same("one of three asks for another", one.beats(server_assignor="uniform")[1] - before)
+    answers.same("two of three do", other.beats(server_assignor="uniform")[1] - before)
+    answers.same("the others hear of it", one.beats()[1] - before)
 
 
 def test_a_full_group_lets_a_static_member_come_back(fresh_node: FreshNode, answers: TestAnswers) -> None:
@@ -113,6 +122,8 @@ def test_a_full_group_lets_a_static_member_come_back(fresh_node: FreshNode, answ
         ("static-member-of-books", "instance"),
         ("another-of-readers-123", None),
         ("third-of-the-readers-1", None),
+        partitions=2,
+        most_members=2,
     )
     answers.same("static", static.joins()[0])
     answers.same("other", other.joins()[0])
