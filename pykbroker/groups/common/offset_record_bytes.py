@@ -8,6 +8,8 @@ functions here return None.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
+from typing import Final
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.schema import NO_UUID
@@ -27,15 +29,24 @@ _VALUE_TAIL = struct.Struct(">qB")
 _TOPIC_ID = b"\x00\x10"
 """Tag 0 with sixteen bytes."""
 _LONGEST_METADATA_BYTES = 0x7E
+_REMEMBERED: Final = 256
+"""Topics of groups: those who commit again and again have the same ones. The bound is 16 MB, of names that are as long
+as they may be.
+"""
 
 
 def key_bytes(key: OffsetCommitKey) -> bytes | None:
     try:
-        group, topic = key.group.encode(), key.topic.encode()
-        head, partition = _KEY_HEAD.pack(KEY_TYPE, len(group)), _INT.pack(key.partition)
-        return b"".join((head, group, _SHORT.pack(len(topic)), topic, partition))
+        return _before_partition(key.group, key.topic) + _INT.pack(key.partition)
     except (struct.error, UnicodeError):
         return None
+
+
+@lru_cache(_REMEMBERED)
+def _before_partition(group_id: str, topic: str) -> bytes:
+    """Raises struct.error and UnicodeError, which are not remembered."""
+    group, name = group_id.encode(), topic.encode()
+    return b"".join((_KEY_HEAD.pack(KEY_TYPE, len(group)), group, _SHORT.pack(len(name)), name))
 
 
 def value_bytes(value: OffsetCommitValue) -> bytes | None:
