@@ -28,6 +28,9 @@ _VALUE_TAIL = struct.Struct(">qB")
 """Commit time, and how many tagged fields follow."""
 _TOPIC_ID = b"\x00\x10"
 """Tag 0 with sixteen bytes."""
+_USUAL_VALUE = struct.Struct(">hqiBqBH16s")
+"""All of a value without metadata and with a topic id: what most of them are."""
+_USUAL_TAG: Final = 0x0010
 _LONGEST_METADATA_BYTES = 0x7E
 _REMEMBERED: Final = 256
 """Topics of groups: those who commit again and again have the same ones. The bound is 16 MB, of names that are as long
@@ -51,10 +54,15 @@ def _before_partition(group_id: str, topic: str) -> bytes:
 
 def value_bytes(value: OffsetCommitValue) -> bytes | None:
     try:
-        metadata = value.metadata.encode()
-        is_usual = len(metadata) <= _LONGEST_METADATA_BYTES and value.expire_timestamp == NO_TIMESTAMP
         topic_id = value.topic_id
-        if not is_usual or len(topic_id) != len(NO_UUID) or value.unknown_tagged_fields:
+        if value.expire_timestamp != NO_TIMESTAMP or len(topic_id) != 16 or value.unknown_tagged_fields:
+            return None
+        if not value.metadata and topic_id != NO_UUID:
+            return _USUAL_VALUE.pack(
+                VALUE_VERSION, value.offset, value.leader_epoch, 1, value.commit_timestamp, 1, _USUAL_TAG, topic_id
+            )
+        metadata = value.metadata.encode()
+        if len(metadata) > _LONGEST_METADATA_BYTES:
             return None
         head = _VALUE_HEAD.pack(VALUE_VERSION, value.offset, value.leader_epoch, len(metadata) + 1)
         if topic_id == NO_UUID:
