@@ -104,21 +104,27 @@ def _decode_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header,
 
 _NULL = encode_zigzag(-1)
 _NO_HEADERS = encode_zigzag(0)
+_TABLED = 256
+_ZIGZAG = [encode_zigzag(n) for n in range(_TABLED)]
+"""What nearly all sizes and deltas are."""
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
     """A record with its length in front."""
-    key, value = record.key, record.value
-    parts = [b"\x00", encode_zigzag(timestamp_delta), encode_zigzag(offset_delta)]
-    parts += (_NULL,) if key is None else (encode_zigzag(len(key)), key)
-    parts += (_NULL,) if value is None else (encode_zigzag(len(value)), value)
-    if record.headers:
-        parts.append(encode_zigzag(len(record.headers)))
-        for name, header_value in record.headers:
+    key, value, headers, _, _ = record
+    times = _ZIGZAG[timestamp_delta] if 0 <= timestamp_delta < _TABLED else encode_zigzag(timestamp_delta)
+    offset = _ZIGZAG[offset_delta] if 0 <= offset_delta < _TABLED else encode_zigzag(offset_delta)
+    key_size = _NULL if key is None else _ZIGZAG[n] if (n := len(key)) < _TABLED else encode_zigzag(n)
+    value_size = _NULL if value is None else _ZIGZAG[n] if (n := len(value)) < _TABLED else encode_zigzag(n)
+    if not headers:
+        body = b"".join((b"\x00", times, offset, key_size, key or b"", value_size, value or b"", _NO_HEADERS))
+    else:
+        parts = [b"\x00", times, offset, key_size, key or b"", value_size, value or b""]
+        parts.append(encode_zigzag(len(headers)))
+        for name, header_value in headers:
             encoded = name.encode("utf-8", "surrogateescape")
             parts += (encode_zigzag(len(encoded)), encoded)
             parts += (_NULL,) if header_value is None else (encode_zigzag(len(header_value)), header_value)
-    else:
-        parts.append(_NO_HEADERS)
-    body = b"".join(parts)
-    return encode_zigzag(len(body)) + body
+        body = b"".join(parts)
+    size = len(body)
+    return (_ZIGZAG[size] if size < _TABLED else encode_zigzag(size)) + body

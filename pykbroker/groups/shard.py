@@ -36,7 +36,7 @@ from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from pykbroker.protocol.messages.streams_topology_descriptions import StreamsGroupTopologyDescriptionUpdateRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
-from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
+from pykbroker.state_machine import CauseKind, Completion, CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
@@ -227,6 +227,9 @@ class GroupShard:
         step = Step(now_ms, timestamp_ms, may_describe=context.may_describe)
         if self._kept.is_keeping:
             self._keep_group_of(request)
+        if isinstance(request, OffsetCommitRequest):  # most requests are
+            step.completed.append(Completion(token, self.offsets.commit(request, context, step)))
+            return self._finish(step)
         match request:
             case JoinGroupRequest():
                 self._join(request, Call(token, context, step))
@@ -251,8 +254,6 @@ class GroupShard:
                 return self._consumer_heartbeat(request, context, step)
             case StreamsGroupHeartbeatRequest():
                 return self._streams_heartbeat(request, context, step)
-            case OffsetCommitRequest():
-                return self.offsets.commit(request, context, step)
             case TxnOffsetCommitRequest():
                 return self.offsets.commit_in_transaction(request, context, step)
             case OffsetFetchRequest():
@@ -516,11 +517,12 @@ class GroupShard:
 
     def _take_offsets(self, step: Step) -> None:
         """Replay the offsets of a step: they, and the groups that exist for their sake, change by records only."""
+        producer_id = None if step.producer is None else step.producer[0]
         for record in step.records:
-            if isinstance(record.key, OffsetCommitKey):
-                assert record.value is None or isinstance(record.value, OffsetCommitValue)
-                producer_id = None if step.producer is None else step.producer[0]
-                self._replay_offset(producer_id, record.key, record.value, step.timestamp_ms)
+            key, value = record.key, record.value
+            if isinstance(key, OffsetCommitKey):
+                assert value is None or isinstance(value, OffsetCommitValue)
+                self._replay_offset(producer_id, key, value, step.timestamp_ms)
 
     # Trials
 

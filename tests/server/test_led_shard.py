@@ -12,9 +12,10 @@ from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.coordinators.led_shard import LedShard
+from pykbroker.server.coordinators.shared_appends import HeldStep
 from pykbroker.server.runtime.deferred_answer import DeferredAnswer
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.state_machine import Completion, Token
+from pykbroker.state_machine import Completion, Result, Token
 from pykbroker.storage.log.log import Log, LogConfig
 from tests.replication.brokers import Proposals
 from tests.replication.truncations import truncate
@@ -67,7 +68,7 @@ class Led:
         self.answers[name] = self.shard.await_answer(token)
         self.partition.append_as_leader(encode_batch([Record(key=None, value=b"v", timestamp=1)]), 1, ACKS_ALL)
         self.shard.appended(Appended(self.partition, self.partition.log.log_end_offset))
-        self.shard.complete([Completion(token, name)], effects, 0)
+        self.shard.complete([HeldStep(Result(completed=[Completion(token, name)], effects=effects), now_ms=0)])
 
     def replicate(self) -> None:
         end = self.partition.log.log_end_offset

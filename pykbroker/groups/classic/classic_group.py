@@ -41,6 +41,8 @@ from ..common.records import NO_TIMESTAMP, CoordinatorRecord, group_metadata_rec
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics, topic_count
 from .classic_group_member import ClassicGroupMember
 
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_NONE: Final = ErrorCode.NONE
 UNKNOWN_MEMBER_ID: Final = ""
 
 MOST_TOPICS: Final = 100_000
@@ -169,7 +171,7 @@ class ClassicGroup:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             if known_id != member_id:
                 return ErrorCode.FENCED_INSTANCE_ID
-        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+        return _NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     # Joining
 
@@ -278,11 +280,11 @@ class ClassicGroup:
         self, member_id: str, instance_id: str | None, member_epoch: int, version: int
     ) -> ErrorCode:
         if member_epoch < 0 and self.state is EMPTY:
-            return ErrorCode.NONE
+            return _NONE
         if member_epoch < 0 and not member_id and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID  # A group with members takes offsets from members only.
         error_code = self._validate_generation(member_id, instance_id, member_epoch)
-        if error_code is ErrorCode.NONE and self.state is COMPLETING_REBALANCE:
+        if error_code is _NONE and self.state is COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return error_code
 
@@ -293,12 +295,12 @@ class ClassicGroup:
         """
         names_nobody = not member_id and instance_id is None
         if member_epoch < 0 and (names_nobody or self.state is EMPTY):
-            return ErrorCode.NONE
+            return _NONE
         return self._validate_generation(member_id, instance_id, member_epoch)
 
     def _validate_generation(self, member_id: str, instance_id: str | None, generation_id: int) -> ErrorCode:
         error_code = self.validate_member(member_id, instance_id)
-        if error_code is ErrorCode.NONE and generation_id != self.generation_id:
+        if error_code is _NONE and generation_id != self.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
         return error_code
 
@@ -306,15 +308,15 @@ class ClassicGroup:
         self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
     ) -> ErrorCode:
         """A member of the right generation may commit for any partition: the coordinator does not know the owners."""
-        return ErrorCode.NONE
+        return _NONE
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        return ErrorCode.NONE
+        return _NONE
 
     def validate_offset_delete(self) -> ErrorCode:
         """Offsets of other protocols' groups are deleted only while the group is empty: subscriptions are unknown."""
         is_in_use = self.state is not EMPTY and not self.uses_consumer_protocol
-        return ErrorCode.NON_EMPTY_GROUP if is_in_use else ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP if is_in_use else _NONE
 
     def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
         if self.protocol_type is None:

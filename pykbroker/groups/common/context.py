@@ -48,15 +48,21 @@ class Step:
         self.causes.append(Cause(group_id, words, kind))
 
     def result(self) -> Result[CoordinatorRecord]:
+        causes = self.causes
+        if len(causes) == 1:
+            key, words, _ = causes[0]
+            cause = f"group {key}: {words}"
+        else:
+            cause = "; ".join([f"group {cause.key}: {cause.words}" for cause in causes])
         return Result(
             tuple(self.records),
             tuple(self.completed),
-            "; ".join(f"group {cause.key}: {cause.words}" for cause in self.causes),
-            producer=self.producer,
-            is_unfinished=self.is_unfinished,
-            prepared=self.prepared,
-            causes=self.causes,
-            effects=self.effects,
+            cause,
+            self.effects,
+            self.producer,
+            self.is_unfinished,
+            self.prepared,
+            causes,
         )
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from pykbroker.kept_entries import KeptEntries
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen it would take three times as long to make, for each sign of life
 class SessionTimeout:
     """A member, or a member id that was handed out and not used yet, was silent for its session timeout."""
 
@@ -123,16 +123,23 @@ Timeout: TypeAlias = (
     | StreamsInitialDelay
 )
 
-_Entry: TypeAlias = tuple[int, int, Timeout]
-"""The time in milliseconds, a number that no other entry has, so that timeouts are never compared, and the timeout."""
+_Key: TypeAlias = tuple[str, ...]
+_Entry: TypeAlias = tuple[int, int, Timeout, _Key]
+"""The time in milliseconds, a number that no other entry has, so that timeouts are never compared, the timeout, and its
+key."""
 
 
 class Deadlines:
-    """A heap with lazy deletion: moving a deadline leaves the old entry behind; `_trim` sweeps when they pile up."""
+    """A heap whose entries may be stale: of each key it has one at least that is not later than the key's deadline.
+
+    A deadline that moves on, as sessions do with each request, leaves the heap as it is: the old entry makes room for
+    the new one when it comes to the top. One that moves back is pushed beside the old entry. `_trim` sweeps when such
+    entries pile up.
+    """
 
     def __init__(self) -> None:
         self._heap: list[_Entry] = []
-        self._current: dict[tuple[str, ...], _Entry] = {}
+        self._current: dict[_Key, _Entry] = {}
         self._sequence = count()
         self._kept = KeptEntries(self._current.get, lambda entry: entry)
 
@@ -146,9 +153,11 @@ class Deadlines:
         """Replace the deadline that the same key has."""
         key = timeout.key
         self._kept.keep(key)
-        entry = self._current[key] = (at_ms, next(self._sequence), timeout)
-        heapq.heappush(self._heap, entry)
-        self._trim()
+        known = self._current.get(key)
+        entry = self._current[key] = (at_ms, next(self._sequence), timeout, key)
+        if known is None or at_ms < known[0]:
+            heapq.heappush(self._heap, entry)
+            self._trim()
 
     def cancel(self, timeout: Timeout) -> None:
         key = timeout.key
@@ -187,15 +196,20 @@ class Deadlines:
         return timeout
 
     def _drop_stale(self) -> None:
-        while self._heap and self._is_stale(self._heap[0]):
-            heapq.heappop(self._heap)
-
-    def _is_stale(self, entry: _Entry) -> bool:
-        return self._current.get(entry[2].key) is not entry
+        heap, current = self._heap, self._current
+        while heap:
+            first = heap[0]
+            entry = current.get(first[3])
+            if entry is first:
+                return
+            if entry is None:
+                heapq.heappop(heap)
+            else:
+                heapq.heapreplace(heap, entry)
 
     def _trim(self) -> None:
         if len(self._heap) > 2 * len(self._current) + 64:
-            self._heap = [entry for entry in self._heap if not self._is_stale(entry)]
+            self._heap = list(self._current.values())
             heapq.heapify(self._heap)
 
 

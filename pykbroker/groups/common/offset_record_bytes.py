@@ -8,6 +8,8 @@ functions here return None.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
+from typing import Final
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.schema import NO_UUID
@@ -26,24 +28,41 @@ _VALUE_TAIL = struct.Struct(">qB")
 """Commit time, and how many tagged fields follow."""
 _TOPIC_ID = b"\x00\x10"
 """Tag 0 with sixteen bytes."""
+_USUAL_VALUE = struct.Struct(">hqiBqBH16s")
+"""All of a value without metadata and with a topic id: what most of them are."""
+_USUAL_TAG: Final = 0x0010
 _LONGEST_METADATA_BYTES = 0x7E
+_REMEMBERED: Final = 256
+"""Topics of groups: those who commit again and again have the same ones. The bound is 16 MB, of names that are as long
+as they may be.
+"""
 
 
 def key_bytes(key: OffsetCommitKey) -> bytes | None:
     try:
-        group, topic = key.group.encode(), key.topic.encode()
-        head, partition = _KEY_HEAD.pack(KEY_TYPE, len(group)), _INT.pack(key.partition)
-        return b"".join((head, group, _SHORT.pack(len(topic)), topic, partition))
+        return _before_partition(key.group, key.topic) + _INT.pack(key.partition)
     except (struct.error, UnicodeError):
         return None
 
 
+@lru_cache(_REMEMBERED)
+def _before_partition(group_id: str, topic: str) -> bytes:
+    """Raises struct.error and UnicodeError, which are not remembered."""
+    group, name = group_id.encode(), topic.encode()
+    return b"".join((_KEY_HEAD.pack(KEY_TYPE, len(group)), group, _SHORT.pack(len(name)), name))
+
+
 def value_bytes(value: OffsetCommitValue) -> bytes | None:
     try:
-        metadata = value.metadata.encode()
-        is_usual = len(metadata) <= _LONGEST_METADATA_BYTES and value.expire_timestamp == NO_TIMESTAMP
         topic_id = value.topic_id
-        if not is_usual or len(topic_id) != len(NO_UUID) or value.unknown_tagged_fields:
+        if value.expire_timestamp != NO_TIMESTAMP or len(topic_id) != 16 or value.unknown_tagged_fields:
+            return None
+        if not value.metadata and topic_id != NO_UUID:
+            return _USUAL_VALUE.pack(
+                VALUE_VERSION, value.offset, value.leader_epoch, 1, value.commit_timestamp, 1, _USUAL_TAG, topic_id
+            )
+        metadata = value.metadata.encode()
+        if len(metadata) > _LONGEST_METADATA_BYTES:
             return None
         head = _VALUE_HEAD.pack(VALUE_VERSION, value.offset, value.leader_epoch, len(metadata) + 1)
         if topic_id == NO_UUID:

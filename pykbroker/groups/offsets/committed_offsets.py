@@ -20,7 +20,7 @@ Place: TypeAlias = tuple[str, int]
 """Topic and partition, within one group."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class CommittedOffset:
     """A committed offset.
 
@@ -43,13 +43,13 @@ class CommittedOffset:
     def from_record(cls, value: OffsetCommitValue, order: int) -> CommittedOffset:
         expires = value.expire_timestamp
         return cls(
-            offset=value.offset,
-            leader_epoch=value.leader_epoch,
-            metadata=value.metadata,
-            commit_timestamp_ms=value.commit_timestamp,
-            expire_timestamp_ms=None if expires == NO_TIMESTAMP else expires,
-            topic_id=value.topic_id,
-            order=order,
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            None if expires == NO_TIMESTAMP else expires,
+            value.topic_id,
+            order,
         )
 
 
@@ -97,7 +97,8 @@ class CommittedOffsets:
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
-            self._partitions(key.group, key.topic)[key.partition] = self.numbered(value)
+            self.last_order = order = self.last_order + 1
+            self._partitions(key.group, key.topic)[key.partition] = CommittedOffset.from_record(value, order)
             return
         topics = self._by_group.get(key.group, {})
         partitions = topics.get(key.topic)

@@ -6,7 +6,7 @@ Offsets that are committed in a transaction are pending until it ends. The model
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
@@ -34,6 +34,8 @@ from ..common.group import Group
 from ..common.records import NO_TIMESTAMP, offset_commit_record
 from ..common.topics import TopicsView
 
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_NONE: Final = ErrorCode.NONE
 DEFAULT_RETENTION_TIME = -1
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 FIRST_TXN_VERSION_OF_CONSUMER_GROUPS = 6
@@ -56,23 +58,23 @@ class OffsetCommits:
     def commit(self, request: OffsetCommitRequest, context: CoordinatorContext, step: Step) -> OffsetCommitResponse:
         """Commit offsets at once. Every topic of the request has its name; from v10 on it has its id, too."""
         error_code = self._validate(request, context)
-        if error_code is not ErrorCode.NONE:
+        if error_code is not _NONE:
             return refused_commit(request, error_code)
         self._on_commit(request.group_id, request.member_id, step)
         topics = []
-        expire_timestamp_ms = _expire_timestamp_ms(request.retention_time_ms, step.timestamp_ms)
+        group_id, timestamp_ms, records = request.group_id, step.timestamp_ms, step.records
+        expire_timestamp_ms = _expire_timestamp_ms(request.retention_time_ms, timestamp_ms)
         for topic in request.topics:
             partitions = []
+            name, topic_id = topic.name, topic.topic_id
             for partition in topic.partitions:
-                error_code = self._validate_partition(partition)
-                if error_code is ErrorCode.NONE:
-                    value = _value(partition, step.timestamp_ms, expire_timestamp_ms, topic.topic_id)
-                    step.append(offset_commit_record(request.group_id, topic.name, partition.partition_index, value))
-                partitions.append(
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
-                )
-            topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-        step.because(request.group_id, f"offsets committed by {request.member_id or context.client_id}")
+                error_code, index = self._validate_partition(partition), partition.partition_index
+                if error_code is _NONE:
+                    value = _value(partition, timestamp_ms, expire_timestamp_ms, topic_id)
+                    records.append(offset_commit_record(group_id, name, index, value))
+                partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=error_code))
+            topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
+        step.because(group_id, f"offsets committed by {request.member_id or context.client_id}")
         return OffsetCommitResponse(topics=topics)
 
     def commit_in_transaction(
@@ -83,14 +85,14 @@ class OffsetCommits:
         Every topic of the request has its name; from v6 on it has its id, too.
         """
         error_code = self._validate_in_transaction(request, context.api_version)
-        if error_code is not ErrorCode.NONE:
+        if error_code is not _NONE:
             return refused_txn_commit(request, error_code)
         topics = []
         for topic in request.topics:
             partitions = []
             for partition in topic.partitions:
                 error_code = self._validate_partition(partition)
-                if error_code is ErrorCode.NONE:
+                if error_code is _NONE:
                     value = _value(partition, step.timestamp_ms, NO_TIMESTAMP, topic.topic_id)
                     step.append(offset_commit_record(request.group_id, topic.name, partition.partition_index, value))
                 partitions.append(
@@ -110,18 +112,18 @@ class OffsetCommits:
         group = self._groups.get(request.group_id)
         if group is None:
             if epoch < 0:
-                return ErrorCode.NONE  # A client that only stores offsets makes a group by doing so.
+                return _NONE  # A client that only stores offsets makes a group by doing so.
             is_new = context.api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
             return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
         instance_id, version = request.group_instance_id, context.api_version
         error_code = group.validate_offset_commit(member_id, instance_id, epoch, version)
-        if error_code is not ErrorCode.NONE:
+        if error_code is not _NONE:
             return error_code
         partitions = (
             (topic.topic_id, partition.partition_index)
             for topic in request.topics
             for partition in topic.partitions
-            if self._validate_partition(partition) is ErrorCode.NONE
+            if self._validate_partition(partition) is _NONE
         )
         return group.validate_committed_partitions(member_id, epoch, partitions)
 
@@ -135,21 +137,21 @@ class OffsetCommits:
         knows_epochs = api_version >= FIRST_TXN_VERSION_OF_CONSUMER_GROUPS
         if group is None:
             if epoch < 0:
-                return ErrorCode.NONE
+                return _NONE
             return ErrorCode.GROUP_ID_NOT_FOUND if knows_epochs else ErrorCode.ILLEGAL_GENERATION
         error_code = group.validate_txn_offset_commit(member_id, request.group_instance_id, epoch)
         if error_code is ErrorCode.STALE_MEMBER_EPOCH and not knows_epochs:
             return ErrorCode.ILLEGAL_GENERATION
-        if error_code is not ErrorCode.NONE:
+        if error_code is not _NONE:
             return error_code
         partitions = (
             (self._id_of(topic), partition.partition_index)
             for topic in request.topics
             for partition in topic.partitions
-            if self._validate_partition(partition) is ErrorCode.NONE
+            if self._validate_partition(partition) is _NONE
         )
         error_code = group.validate_committed_partitions(member_id, epoch, partitions)
-        return error_code if knows_epochs or error_code is ErrorCode.NONE else ErrorCode.ILLEGAL_GENERATION
+        return error_code if knows_epochs or error_code is _NONE else ErrorCode.ILLEGAL_GENERATION
 
     def _id_of(self, topic: TxnOffsetCommitRequestTopic) -> bytes:
         return topic.topic_id if topic.topic_id != NO_UUID else self._topics.topic_id(topic.name) or NO_UUID
@@ -157,10 +159,11 @@ class OffsetCommits:
     def _validate_partition(
         self, partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
     ) -> ErrorCode:
-        if _java_length(partition.committed_metadata or "") > self._config.offset_metadata_max_chars:
+        metadata = partition.committed_metadata
+        if metadata and _java_length(metadata) > self._config.offset_metadata_max_chars:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         # Any number is stored, as in Kafka: kafkajs commits -2 and begins at the earliest record where it finds that.
-        return ErrorCode.NONE
+        return _NONE
 
 
 def refused_commit(request: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from pykbroker.state_machine import Cause, CauseKind, CoordinatorContext
@@ -80,8 +79,7 @@ def origin_of(request: object, context: object) -> Origin:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The request of a step, whose origin is looked at where the step brings anything about."""
 
     request: Any

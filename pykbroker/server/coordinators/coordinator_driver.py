@@ -150,7 +150,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """Carry out an effect of a shard whose records are committed."""
         raise AssertionError(f"no effects are known here, and {effect} is one")
 
-    def level_of(self, result: Result[Any]) -> int:
+    def level_of(self, result: Result[Any], *, is_history: bool) -> int:
         """Return the level at which the cause of a step is logged."""
         return logging.INFO
 
@@ -302,12 +302,16 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     # Steps
 
     def _handle(self, led: LedShard[ShardT], request: RequestT, token: Token, context: ContextT) -> None:
-        self._make_step(
-            led,
-            lambda shard, now_ms, timestamp_ms: shard.handle(request, token, now_ms, context, timestamp_ms),
-            token,
-            Asked(request, context),
-        )
+        now_ms, timestamp_ms, asked = self._clock.monotonic_ms(), self._clock.now_ms(), Asked(request, context)
+        if not led.doubt.exists(now_ms):
+            result = led.shard.handle(request, token, now_ms + self._ahead_ms(), context, timestamp_ms)
+            self._take(led, result, asked, now_ms, timestamp_ms)
+        elif self._append_held(led):
+
+            def make(shard: ShardT, now_ms: int, timestamp_ms: int) -> Result[Any]:
+                return shard.handle(request, token, now_ms, context, timestamp_ms)
+
+            self._try(led, make, token, asked, now_ms, timestamp_ms)
 
     def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> Result[Any] | None:
         """Make a step that nobody asks for. None where nothing came of it: the shard is as it was,
@@ -324,23 +328,20 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             current.postponed.append(make)
             self._work.set()
 
-    def _make_step(
-        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None, asked: Asked | None = None
-    ) -> Result[Any] | None:
-        """Make a step. None where it did not happen. token: of whoever asks for it, who is told where it is refused."""
+    def _make_step(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> Result[Any] | None:
+        """Make a step that nobody asks for. None where it did not happen."""
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         if led.doubt.exists(now_ms):
-            return self._try(led, make, token, asked, now_ms, timestamp_ms) if self._append_held(led) else None
+            return self._try(led, make, None, None, now_ms, timestamp_ms) if self._append_held(led) else None
         result = make(led.shard, now_ms + self._ahead_ms(), timestamp_ms)
-        self._take(led, result, asked, now_ms, timestamp_ms)
+        self._take(led, result, None, now_ms, timestamp_ms)
         return result if led.state is CoordinatorState.ACTIVE else None
 
     def _take(
         self, led: LedShard[ShardT], result: Result[Any], asked: Asked | None, now_ms: int, timestamp_ms: int
     ) -> None:
         """Append the records of a step, and have its effects and answers follow once they are committed."""
-        self._tell_cause(led, result)
-        self._keep_causes(led, result, asked, timestamp_ms)
+        self._tell(led, result, asked, timestamp_ms)
         step = HeldStep(result, now_ms, current_cause())
         if self._held.wants(led, step):
             self._held.hold(led, step)
@@ -349,16 +350,22 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         else:
             led.refuse(result.completed, ErrorCode.NOT_COORDINATOR)
 
-    def _tell_cause(self, led: LedShard[ShardT], result: Result[Any]) -> None:
+    def _tell(self, led: LedShard[ShardT], result: Result[Any], asked: Asked | None, timestamp_ms: int) -> None:
+        """Tell the causes of a step, and keep those that are history.
+
+        They are kept at once, as the step is in the shard; the history goes with the shard where the log refuses it.
+        """
         if not result.cause:
             return
         tell_cause(led.name, result.cause)
-        if _log.isEnabledFor(level := self.level_of(result)):
+        is_history = self.is_history(result)
+        if _log.isEnabledFor(level := self.level_of(result, is_history=is_history)):
             _log.log(level, "%s: %s", led.name, _one_line(result.cause))
+        if is_history and result.causes:
+            self._keep_causes(led, result, asked, timestamp_ms)
 
     def _keep_causes(self, led: LedShard[ShardT], result: Result[Any], asked: Asked | None, timestamp_ms: int) -> None:
-        """Keep them at once, as the step is in the shard; the history goes with the shard where the log refuses it."""
-        if result.causes and self.is_history(result):
+        if result.causes:
             origin = NOBODY if asked is None else origin_of(asked.request, asked.context)
             self.history.keep(led.partition.index, result.causes, origin, timestamp_ms)
 
@@ -371,7 +378,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         now_ms: int,
         timestamp_ms: int,
     ) -> Result[Any] | None:
-        """Make a step that may be refused: only its caller hears of that, and nothing else has changed."""
+        """Make a step that may be refused: only its caller hears of that, and nothing else has changed.
+
+        token, asked: of whoever asks for it, who is told where it is refused.
+        """
         log = led.partition.log
         end_offset_before = log.log_end_offset
         with led.held_back():
@@ -380,8 +390,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             refusal = self._append_results(led, [result], timestamp_ms)
             led.shard.end_trial(is_kept=refusal is None)
             if refusal is None:
-                self._tell_cause(led, result)
-                self._keep_causes(led, result, asked, timestamp_ms)
+                self._tell(led, result, asked, timestamp_ms)
                 self._complete(led, [HeldStep(result, now_ms, current_cause())])
         if refusal is None:
             return result
@@ -417,8 +426,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         self._reload(led)
 
     def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
-        for step in steps:
-            led.complete(step.result.completed, step.result.effects, step.now_ms, step.cause)
+        led.complete(steps)
         if led.wants_flush and self._nursery is not None:
             self._nursery.start_soon(self._flush, led)
         deadline_ms = led.next_deadline_ms()

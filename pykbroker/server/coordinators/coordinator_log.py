@@ -75,14 +75,19 @@ def _parts(steps: Sequence[Sequence[EncodableRecord]], timestamp_ms: int, room_b
     for step in steps:
         encoded = [record.encode() for record in step]
         sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
-        if part and sum(sizes) > left:
+        size = sum(sizes)
+        if part and size > left:
             yield part
             part, left = [], room_bytes
+        if size <= left:
+            part += [Record(key, value, (), timestamp_ms) for key, value in encoded]
+            left -= size
+            continue
         for (key, value), size in zip(encoded, sizes, strict=True):
             if part and size > left:
                 yield part
                 part, left = [], room_bytes
-            part.append(Record(key=key, value=value, timestamp=timestamp_ms))
+            part.append(Record(key, value, (), timestamp_ms))
             left -= size
     yield part
 

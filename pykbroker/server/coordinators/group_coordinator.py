@@ -223,13 +223,16 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         index = self.partition_for(group_id)
         return None if index is None else self.shard(index)
 
-    def level_of(self, result: Result[CoordinatorRecord]) -> int:
+    def level_of(self, result: Result[CoordinatorRecord], *, is_history: bool) -> int:
         """Return the level at which the log tells of a step: commits are daily business."""
-        return logging.INFO if self.is_history(result) else logging.DEBUG
+        return logging.INFO if is_history else logging.DEBUG
 
     def is_history(self, result: Result[CoordinatorRecord]) -> bool:
         """Tell whether the step is about more than offsets."""
-        return not result.records or not all(isinstance(record.key, OffsetCommitKey) for record in result.records)
+        for record in result.records:
+            if type(record.key) is not OffsetCommitKey:
+                return True
+        return not result.records
 
     def new_topic(self, most_replicas: int) -> CreatableTopic:
         config = self._broker_config

@@ -42,6 +42,7 @@ from ..runtime.deferred_event_queue import DeferredEventQueue
 from ..runtime.signal import Signal
 from .append_doubt import AppendDoubt
 from .coordinated_shard import CoordinatedShard
+from .shared_appends import HeldStep
 
 ShardT = TypeVar("ShardT", bound=CoordinatedShard[Any, Any])
 MakeStep: TypeAlias = Callable[[ShardT, int, int], Result[Any]]
@@ -80,11 +81,10 @@ class _Effect(_Deferred):
 
 @dataclass(frozen=True, slots=True)
 class _Answers(_Deferred):
-    """The answers of a step go out together. deadline_ms: when they are given up. cause: as a held step has it."""
+    """The answers of steps that share an append go out together. deadline_ms: when they are given up."""
 
     deadline_ms: int
-    completed: Sequence[Completion]
-    cause: int
+    steps: Sequence[HeldStep]
 
 
 class LedShard(Generic[ShardT]):
@@ -146,7 +146,8 @@ class LedShard(Generic[ShardT]):
         self._answers.take_all()
         self.loaded.set()
         self._outcomes.set()
-        for answer in list(self._waiting.values()):
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
             answer.fail(ApiError(error_code))
 
     def await_answer(self, token: Token) -> DeferredAnswer[object]:
@@ -156,13 +157,8 @@ class LedShard(Generic[ShardT]):
         return answer
 
     def call_back(self, token: Token, then: Callable[[object, Exception | None], None]) -> None:
-        """Have a function called with the answer, which is forgotten then (`CalledBack`)."""
-
-        def forget_and_call(answer: object, error: Exception | None) -> None:
-            self.forget(token)
-            then(answer, error)
-
-        self._waiting[token] = CalledBack(forget_and_call)
+        """Have a function called with the answer (`CalledBack`)."""
+        self._waiting[token] = CalledBack(then)
 
     def forget(self, token: Token) -> None:
         """Forget a caller that no longer waits for the answer; what the request did stays."""
@@ -173,19 +169,29 @@ class LedShard(Generic[ShardT]):
             self.refuse_one(completion.token, error_code)
 
     def refuse_one(self, token: Token, error_code: ErrorCode) -> None:
-        if token in self._waiting:
-            self._waiting[token].fail(ApiError(error_code))
+        answer = self._waiting.pop(token, None)
+        if answer is not None:
+            answer.fail(ApiError(error_code))
 
     def appended(self, appended: Appended) -> None:
         self._appended = appended
 
-    def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int, cause: int = 0) -> None:
-        """Answer, behind the effects, as soon as all that was appended so far is committed."""
-        for effect in effects:
-            self._effects.add(_Effect(self._appended, effect))
-        if completed:
-            self._answers.add(_Answers(self._appended, now_ms + self._commit_timeout_ms, completed, cause))
-        if completed or effects:
+    def complete(self, steps: Sequence[HeldStep]) -> None:
+        """Answer steps, behind all of their effects, as soon as all that was appended so far is committed.
+
+        steps: in the order in which they were made.
+        """
+        answered: list[HeldStep] = []
+        has_effects = False
+        for step in steps:
+            if step.result.completed:
+                answered.append(step)
+            for effect in step.result.effects:
+                has_effects = True
+                self._effects.add(_Effect(self._appended, effect))
+        if answered:
+            self._answers.add(_Answers(self._appended, answered[-1].now_ms + self._commit_timeout_ms, answered))
+        if answered or has_effects:
             self._settle()
 
     def partition_changed(self, partition: Partition) -> None:
@@ -227,16 +233,17 @@ class LedShard(Generic[ShardT]):
             for due in self._effects.take_while(lambda first: first.is_due):
                 self._carry_out(self, due.effect)
             for answers in self._answers.take_while(lambda first: first.is_due):
-                self._answer(answers.completed, answers.cause)
+                self._answer(answers.steps)
         finally:
             self._is_settling = False
             self._outcomes.set()
 
-    def _answer(self, completed: Sequence[Completion], cause: int) -> None:
-        for completion in completed:
-            answer = self._waiting.get(completion.token)
-            if answer is not None:
-                answer.complete(completion.response, cause)
+    def _answer(self, steps: Sequence[HeldStep]) -> None:
+        for step in steps:
+            for token, response in step.result.completed:
+                answer = self._waiting.pop(token, None)
+                if answer is not None:
+                    answer.complete(response, step.cause)
 
     def next_deadline_ms(self) -> int | None:
         answers = self._answers.first
@@ -266,4 +273,5 @@ class LedShard(Generic[ShardT]):
     def give_up_uncommitted(self, now_ms: int) -> None:
         """Give up answers only: what is committed later has its effects then."""
         for answers in self._answers.take_while(lambda first: first.deadline_ms <= now_ms):
-            self.refuse(answers.completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            for step in answers.steps:
+                self.refuse(step.result.completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)

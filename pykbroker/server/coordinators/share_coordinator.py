@@ -121,7 +121,7 @@ class ShareCoordinator(CoordinatorDriver["ShareShard", "ShareStateRequest", Coor
     def logged(self, shard: ShareShard) -> Callable[[ShareRecord, int], None]:
         return shard.logged
 
-    def level_of(self, result: Result[Any]) -> int:
+    def level_of(self, result: Result[Any], *, is_history: bool) -> int:
         """Return the level: snapshots of share partitions that nobody writes are daily business."""
         return logging.DEBUG
 

@@ -11,8 +11,7 @@ is late by that where nothing else is to be done: the turn ends at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import trio
 
@@ -26,8 +25,7 @@ AT_THE_END_OF_THE_TURN = -1
 AT_ONCE = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HeldStep:
+class HeldStep(NamedTuple):
     """A held step waits for its append. now_ms: when it was made, by the monotonic clock. cause: the request that it
     was made for, or 0 (`runtime.causes`).
     """
@@ -63,7 +61,11 @@ class SharedAppends(Generic[PlaceT]):
         return bool(result.records) or place in self._held
 
     def hold(self, place: PlaceT, step: HeldStep) -> None:
-        self._held.setdefault(place, []).append(step)
+        held = self._held.get(place)
+        if held is not None:
+            held.append(step)  # whoever was the first has said so
+            return
+        self._held[place] = [step]
         self._work.set()
 
     def take(self, place: PlaceT) -> list[HeldStep]:

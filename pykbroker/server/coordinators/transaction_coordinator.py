@@ -118,7 +118,7 @@ class TransactionCoordinator(CoordinatorDriver["TransactionShard", "TransactionR
             configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
         )
 
-    def level_of(self, result: Result[TransactionRecord]) -> int:
+    def level_of(self, result: Result[TransactionRecord], *, is_history: bool) -> int:
         """Return the level: what producers ask for is daily business; what time does to them is told."""
         return logging.DEBUG if result.completed else logging.INFO
 
