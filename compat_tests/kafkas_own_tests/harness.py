@@ -8,6 +8,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from pathlib import Path
 
 from compat_tests.apache_kafka.broker import SMALL_JVM
@@ -60,7 +61,7 @@ def classes() -> Path:
 
 def _digest() -> str:
     digest = hashlib.sha256()
-    for path in [TEST_JARS.lock_file, *sorted(path for path in SOURCES.rglob("*") if path.is_file())]:
+    for path in [Path(__file__), TEST_JARS.lock_file, *sorted(path for path in SOURCES.rglob("*") if path.is_file())]:
         digest.update(f"{path.relative_to(HERE)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -78,10 +79,17 @@ def _build(directory: Path) -> None:
         _run([java_compiler, "-nowarn", "-proc:none", "-d", str(target), "-cp", class_path, *sources])
         _run([find_java(), "-cp", f"{target}:{class_path}", "nodes.ChangedClasses", str(target)])
         shutil.copytree(SOURCES / "META-INF", target / "META-INF")
+        _extract_sources_of_plugins(target)
         target.rename(directory)
     builds = sorted(directory.parent.glob("kafkas-own-tests-*"), key=lambda path: path.stat().st_mtime)
     for old in builds[:-KEPT_BUILDS]:
         shutil.rmtree(old)
+
+
+def _extract_sources_of_plugins(directory: Path) -> None:
+    """Tests of Connect compile plugins whose sources they look for in a directory of the class path, not in a jar."""
+    with zipfile.ZipFile(test_jars() / f"connect-runtime-{KAFKA_VERSION}-test.jar") as jar:
+        jar.extractall(directory, [name for name in jar.namelist() if name.startswith("test-plugins/")])
 
 
 def _run(command: list[str]) -> None:

@@ -11,6 +11,7 @@ import net.bytebuddy.implementation.MethodCall;
 import net.bytebuddy.implementation.MethodDelegation;
 
 import org.apache.kafka.clients.consumer.ShareConsumerTest;
+import org.apache.kafka.connect.runtime.isolation.ReflectionScanner;
 import org.apache.kafka.server.UncleanLeaderElectionTest;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.test.TestSslUtils;
@@ -29,7 +30,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
  * <ul>
  * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
  * the next one.
- * <li>Keys of certificates are made once ({@link KeptKeys}).
+ * <li>Keys of certificates are made once ({@link KeptKeys}), and plugins of Connect looked for once ({@link KeptPlugins}).
  * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}. What they look
  * for among all metrics of the JVM says that the test needs a broker in its JVM.
  * </ul>
@@ -50,6 +51,8 @@ public final class ChangedClasses {
             .make().saveIn(directory);
         new ByteBuddy().redefine(TestSslUtils.class).method(named("generateKeyPair"))
             .intercept(MethodCall.invoke(KeptKeys.class.getMethod("next", String.class)).withAllArguments()).make().saveIn(directory);
+        new ByteBuddy().rebase(ReflectionScanner.class).method(named("scanPlugins"))
+            .intercept(MethodDelegation.to(KeptPlugins.class)).make().saveIn(directory);
         new ByteBuddy().redefine(QuotaTestClients.class)
             .method(namedOneOf("throttleMetric", "brokerRequestMetricsThrottleTimeMs", "exemptRequestMetric"))
             .intercept(MethodDelegation.to(KnownThrottling.class)).make().saveIn(directory);
