@@ -17,7 +17,6 @@ import org.apache.kafka.test.TestSslUtils;
 
 import java.io.File;
 import java.util.List;
-import java.util.Map;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
@@ -30,8 +29,9 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
  * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
  * the next one.
  * <li>Keys of certificates are made once ({@link KeptKeys}).
- * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}. What they look
- * for among all metrics of the JVM says that the test needs a broker in its JVM.
+ * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}, and of a
+ * controller's by {@link KnownElections}. What they look for among all metrics of the JVM says that the test needs a broker
+ * in its JVM.
  * </ul>
  *
  * <p>The argument is the directory that the changed classes are written to.
@@ -53,11 +53,9 @@ public final class ChangedClasses {
         new ByteBuddy().redefine(QuotaTestClients.class)
             .method(namedOneOf("throttleMetric", "brokerRequestMetricsThrottleTimeMs", "exemptRequestMetric"))
             .intercept(MethodDelegation.to(KnownThrottling.class)).make().saveIn(directory);
-        Map<Class<?>, String> readers = Map.of(ShareConsumerTest.class, "verifyYammerMetricCount",
-            UncleanLeaderElectionTest.class, "getLeaderElectionCount");
-        for (Map.Entry<Class<?>, String> each : readers.entrySet()) {
-            new ByteBuddy().redefine(each.getKey()).method(named(each.getValue()))
-                .intercept(MethodDelegation.to(KnownMetrics.OfJvm.class)).make().saveIn(directory);
-        }
+        new ByteBuddy().redefine(UncleanLeaderElectionTest.class).method(named("getLeaderElectionCount"))
+            .intercept(MethodDelegation.to(KnownElections.class)).make().saveIn(directory);
+        new ByteBuddy().redefine(ShareConsumerTest.class).method(named("verifyYammerMetricCount"))
+            .intercept(MethodDelegation.to(KnownMetrics.OfJvm.class)).make().saveIn(directory);
     }
 }
