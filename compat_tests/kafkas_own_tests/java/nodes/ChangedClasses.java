@@ -1,12 +1,14 @@
 package nodes;
 
 import kafka.api.QuotaTestClients;
+import kafka.integration.KafkaServerTestHarness;
 import kafka.server.AlterUserScramCredentialsRequestTest;
 import kafka.server.KafkaBroker;
 import kafka.server.QuorumTestHarness;
 import kafka.utils.TestUtils$;
 
 import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.MethodCall;
 import net.bytebuddy.implementation.MethodDelegation;
 
@@ -28,6 +30,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
  * <ul>
  * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
  * the next one.
+ * <li>KafkaServerTestHarness starts its brokers beside each other ({@link StartedTogether}).
  * <li>Keys of certificates are made once ({@link KeptKeys}).
  * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}, and of a
  * controller's by {@link KnownElections}. What they look for among all metrics of the JVM says that the test needs a broker
@@ -45,6 +48,8 @@ public final class ChangedClasses {
         for (Class<?> each : List.of(QuorumTestHarness.class, AlterUserScramCredentialsRequestTest.class)) {
             new ByteBuddy().redefine(each).method(named("metadataVersion")).intercept(released).make().saveIn(directory);
         }
+        new ByteBuddy().redefine(KafkaServerTestHarness.class)
+            .visit(Advice.to(StartedTogether.Around.class).on(named("createBrokers"))).make().saveIn(directory);
         new ByteBuddy().redefine(TestUtils$.class).method(named("totalMetricValue").and(takesArgument(0, KafkaBroker.class)))
             .intercept(MethodCall.invoke(KnownMetrics.class.getMethod("total", KafkaBroker.class, String.class)).withAllArguments())
             .make().saveIn(directory);

@@ -8,6 +8,7 @@ import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.metadata.PartitionRegistration;
 
@@ -25,8 +26,13 @@ import java.io.UncheckedIOException;
 public final class KnownElections {
     private KnownElections() { }
 
-    /** In the place of {@code getLeaderElectionCount}. A cluster of several controllers has the count of one of them. */
+    /**
+     * In the place of {@code getLeaderElectionCount}. A cluster of several controllers has the count of one of them.
+     *
+     * <p>Of a combined node a test stops the broker next, and goes on with its controller: a process stops as a whole.
+     */
     public static long unclean(@FieldValue("cluster") ClusterInstance cluster) {
+        if (cluster.type() == Type.CO_KRAFT) throw RunningTest.needs("a broker that stops without its controller");
         File directory = new File(cluster.controllers().values().iterator().next().config().metadataLogDir(), "__cluster_metadata-0");
         File[] segments = directory.listFiles((in, name) -> name.endsWith(".log"));
         if (segments == null || segments.length == 0) throw new IllegalStateException("no metadata log in " + directory);
