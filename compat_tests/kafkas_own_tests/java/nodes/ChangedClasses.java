@@ -1,12 +1,14 @@
 package nodes;
 
 import kafka.api.QuotaTestClients;
+import kafka.integration.KafkaServerTestHarness;
 import kafka.server.AlterUserScramCredentialsRequestTest;
 import kafka.server.KafkaBroker;
 import kafka.server.QuorumTestHarness;
 import kafka.utils.TestUtils$;
 
 import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.MethodCall;
 import net.bytebuddy.implementation.MethodDelegation;
 
@@ -18,7 +20,6 @@ import org.apache.kafka.test.TestSslUtils;
 
 import java.io.File;
 import java.util.List;
-import java.util.Map;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
@@ -30,9 +31,11 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
  * <ul>
  * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
  * the next one.
+ * <li>KafkaServerTestHarness starts its brokers beside each other ({@link StartedTogether}).
  * <li>Keys of certificates are made once ({@link KeptKeys}), and plugins of Connect looked for once ({@link KeptPlugins}).
- * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}. What they look
- * for among all metrics of the JVM says that the test needs a broker in its JVM.
+ * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}, and of a
+ * controller's by {@link KnownElections}. What they look for among all metrics of the JVM says that the test needs a broker
+ * in its JVM.
  * </ul>
  *
  * <p>The argument is the directory that the changed classes are written to.
@@ -46,6 +49,8 @@ public final class ChangedClasses {
         for (Class<?> each : List.of(QuorumTestHarness.class, AlterUserScramCredentialsRequestTest.class)) {
             new ByteBuddy().redefine(each).method(named("metadataVersion")).intercept(released).make().saveIn(directory);
         }
+        new ByteBuddy().redefine(KafkaServerTestHarness.class)
+            .visit(Advice.to(StartedTogether.Around.class).on(named("createBrokers"))).make().saveIn(directory);
         new ByteBuddy().redefine(TestUtils$.class).method(named("totalMetricValue").and(takesArgument(0, KafkaBroker.class)))
             .intercept(MethodCall.invoke(KnownMetrics.class.getMethod("total", KafkaBroker.class, String.class)).withAllArguments())
             .make().saveIn(directory);
@@ -56,11 +61,9 @@ public final class ChangedClasses {
         new ByteBuddy().redefine(QuotaTestClients.class)
             .method(namedOneOf("throttleMetric", "brokerRequestMetricsThrottleTimeMs", "exemptRequestMetric"))
             .intercept(MethodDelegation.to(KnownThrottling.class)).make().saveIn(directory);
-        Map<Class<?>, String> readers = Map.of(ShareConsumerTest.class, "verifyYammerMetricCount",
-            UncleanLeaderElectionTest.class, "getLeaderElectionCount");
-        for (Map.Entry<Class<?>, String> each : readers.entrySet()) {
-            new ByteBuddy().redefine(each.getKey()).method(named(each.getValue()))
-                .intercept(MethodDelegation.to(KnownMetrics.OfJvm.class)).make().saveIn(directory);
-        }
+        new ByteBuddy().redefine(UncleanLeaderElectionTest.class).method(named("getLeaderElectionCount"))
+            .intercept(MethodDelegation.to(KnownElections.class)).make().saveIn(directory);
+        new ByteBuddy().redefine(ShareConsumerTest.class).method(named("verifyYammerMetricCount"))
+            .intercept(MethodDelegation.to(KnownMetrics.OfJvm.class)).make().saveIn(directory);
     }
 }

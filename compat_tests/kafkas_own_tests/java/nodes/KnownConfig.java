@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** The configuration of a broker: what its properties say and, in {@link #originals}, what the broker was told at run time. */
+/** The configuration of a broker: what its properties say and, where a method is here, what the broker was told at run time. */
 final class KnownConfig extends KafkaConfig {
     private static final Set<ConfigSource> AT_RUN_TIME = Set.of(ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG);
 
@@ -34,5 +34,19 @@ final class KnownConfig extends KafkaConfig {
             .filter(entry -> AT_RUN_TIME.contains(entry.source()) && entry.value() != null)
             .forEach(entry -> all.put(entry.name(), entry.value()));
         return all;
+    }
+
+    @Override
+    public Map<String, ?> values() {
+        return known == null || !process.isUp() ? super.values() : told().values();
+    }
+
+    @Override
+    public Map<String, Object> extractLogConfigMap() {
+        return told().extractLogConfigMap();
+    }
+
+    private KafkaConfig told() {
+        return new KafkaConfig(originals(), false);
     }
 }

@@ -48,6 +48,7 @@ final class KnownLog {
         Map<String, Stand.Method> m = new HashMap<>();
         m.put("dir", a -> directory);
         m.put("topicPartition", a -> partition);
+        m.put("config", a -> KnownLogConfig.ofTopic(port, partition.topic()));
         m.put("logStartOffset", a -> offset(ListOffsetsRequest.EARLIEST_TIMESTAMP));
         m.put("logEndOffset", a -> offset(ListOffsetsRequest.LATEST_TIMESTAMP));
         m.put("size", a -> segmentFiles().mapToLong(File::length).sum());

@@ -37,6 +37,7 @@ final class KnownReplicas {
         return Stand.in(LogManager.class, Map.of(
             "getLog", a -> OptionConverters.toScala(log((TopicPartition) a[0])),
             "getLog$default$2", a -> false,
+            "currentDefaultConfig", a -> KnownLogConfig.ofBroker(port, config.nodeId(), config.originals()),
             "liveLogDirs", a -> CollectionConverters.asScala(config.logDirs().stream().map(File::new).toList()).toSeq()));
     }
 

@@ -116,7 +116,7 @@ public final class NodeObjects {
 
     private Object start(boolean isAwaited) {
         process.start();
-        if (isAwaited) process.await();
+        if (isAwaited) StartedTogether.await(process);
         return null;
     }
 
