@@ -140,6 +140,13 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("group.share.assignor.offload.enable", "boolean", "true", "", "cluster"),
         ConfigKey("group.share.assignors", "list", "simple"),
         ConfigKey("group.share.delivery.count.limit", "int", "5", "2..10"),
+        ConfigKey(
+            "group.share.dlq.manager.class.name",
+            "string",
+            "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager",
+            "",
+            "internal",
+        ),
         ConfigKey("group.share.heartbeat.interval.ms", "int", "5000", "1.."),
         ConfigKey("group.share.initialize.retry.interval.ms", "int", "30000", "1..", "internal"),
         ConfigKey("group.share.max.assignment.interval.ms", "int", "15000", "0.."),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from typing import Final
 
 from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsResponse
 
 from .common.group import Group
 from .common.requests import ListSomeGroups
+
+_KAFKAS_FILTERS: Final = {"notready": "not_ready"}
+"""The name by which alone Kafka finds a state, where it is not the one that it shows (`StreamsGroupState`)."""
 
 
 def list_groups(groups: Mapping[str, Group], asked: ListSomeGroups) -> ListGroupsResponse:
@@ -25,7 +29,11 @@ def list_groups(groups: Mapping[str, Group], asked: ListSomeGroups) -> ListGroup
         )
         for group in map(groups.get, asked.group_ids)
         if group is not None
-        and (not states or group.state.value.lower() in states)
+        and (not states or _is_in(states, group.state.value.lower()))
         and (not types or group.type.value.lower() in types)
     ]
     return ListGroupsResponse(groups=listed)
+
+
+def _is_in(states: Container[str], state: str) -> bool:
+    return state in states or _KAFKAS_FILTERS.get(state) in states

@@ -132,3 +132,18 @@ def test_nobody_names_more_topics_than_a_step_can_do_with() -> None:
 @pytest.mark.parametrize("names", [[], ["a"], ["a", "b"], ["b", "a"], ["a", "a"], ["b", "a", "b", "c"]], ids=str)
 def test_names_are_kept_sorted_names_and_once(names: list[str]) -> None:
     assert sorted_names(names) == tuple(sorted(set(names)))
+
+
+def test_a_log_line_names_the_first_of_many_topics() -> None:
+    async def main(world: World) -> None:
+        with_many_topics(world)
+        await beat(world, topics=NAMES)
+        (joined,) = (
+            words
+            for transition in world.driver.history.transitions(GROUP)
+            for words in transition.causes
+            if "joined" in words
+        )
+        assert joined.endswith(f"topic-1005 and {MANY - 10} more")
+
+    in_world(main)

@@ -315,6 +315,26 @@ def test_who_leads_next_writes_the_letters_that_are_not_written(scene: Scene) ->
     at_work(scene, test)
 
 
+def test_where_nobody_writes_letters_records_are_settled_at_once_and_those_of_an_earlier_leader_too(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's `NoOpShareGroupDLQManager`."""
+
+    async def test() -> None:
+        assert await scene.reject(3) is None, "nobody answers at broker 2"
+        monkeypatch.setattr(scene.shares, "_writes_letters", False)
+        scene.node.change_partition("books", 0, leader=THERE, isr=[HERE, THERE])
+        await trio.sleep(60)
+        scene.node.change_partition("books", 0, leader=HERE)
+        await scene.led()
+        await scene.until_settled(3)
+        assert await scene.reject(5) is None
+        await scene.until_settled(8)
+        assert not scene.topics.letters
+
+    at_work(scene, test)
+
+
 def test_there_is_no_letter_before_it_is_persisted_that_nobody_gets_the_record(scene: Scene) -> None:
     scene.configure("share.record.lock.duration.ms", "15000")
     scene.configure("share.delivery.count.limit", "2")

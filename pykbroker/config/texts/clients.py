@@ -32,6 +32,7 @@ CLIENTS: Final = {
     "group.share.delivery.count.limit": "How often a record is delivered to a share group at most.",
     "group.share.heartbeat.interval.ms": "How often a member of a share group sends a heartbeat.",
     "group.share.initialize.retry.interval.ms": "How long a share partition without state waits for another try.",
+    "group.share.dlq.manager.class.name": "What writes dead letters of share groups; none are, where it is empty.",
     "group.share.max.assignment.interval.ms": "The longest assignment interval that a share group may ask for.",
     "group.share.max.delivery.count.limit": "The largest limit of deliveries that a share group may ask for.",
     "group.share.max.heartbeat.interval.ms": "The longest heartbeat interval that a share group may ask for.",

@@ -13,6 +13,7 @@ from ..common.config import ConsumerGroupConfig
 from ..common.context import Step
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
+from ..modern.modern_member import in_words
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember
 from .consumer_records import assignment_record, member_record, partition_metadata_tombstone
@@ -170,8 +171,5 @@ class MemberProgress:
 
 
 def _subscription(member: ConsumerGroupMember) -> str:
-    parts = [
-        *member.subscribed_topic_names,
-        *([member.subscribed_topic_regex] if member.subscribed_topic_regex else []),
-    ]
-    return ", ".join(parts) or "nothing"
+    expression = member.subscribed_topic_regex
+    return in_words([*([expression] if expression else []), *member.subscribed_topic_names])

@@ -21,7 +21,7 @@ from ..common.deadlines import (
 )
 from ..common.topics import MetadataHash
 from ..modern.membership import ModernMembership, known_member, known_static_member, unreleased
-from ..modern.modern_member import STATIC_LEAVING_EPOCH
+from ..modern.modern_member import STATIC_LEAVING_EPOCH, in_words
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import ConsumerGroupMember, OwnedPartitions
 from .consumer_records import (
@@ -96,8 +96,8 @@ class ConsumerMembership(ModernMembership[ConsumerGroup, ConsumerGroupMember, As
     def remove(self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], cause: str, step: Step) -> None:
         """Remove the members. Those that stay learn of it by a new group epoch, or, where they all speak the classic
         protocol, by a rebalance of the classic group that this one becomes."""
-        names = ", ".join(member.member_id for member in members)
-        step.because(group.group_id, f"{names} removed: {cause}")
+        gone = in_words([member.member_id for member in members])
+        step.because(group.group_id, f"{gone} removed: {cause}")
         if self._migration.downgrade_without(group, members, step):
             return
         for member in members:

@@ -20,6 +20,8 @@ LEAVING_EPOCH: Final = -1
 STATIC_LEAVING_EPOCH: Final = -2
 """The epoch of a static member that will come back: it is kept until its session is over."""
 
+_SHOWN_NAMES: Final = 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModernMember(ABC):
@@ -63,6 +65,14 @@ def sorted_names(names: Sequence[str]) -> tuple[str, ...]:
     if all(map(lt, names, islice(names, 1, None))):
         return tuple(names)
     return tuple(sorted(set(names)))
+
+
+def in_words(names: Sequence[str]) -> str:
+    """The first of the names, and how many others there are, for a log line."""
+    if not names:
+        return "nothing"
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + more
 
 
 def with_epochs(partitions: Sequence[int], epochs: Sequence[int] | None, member_epoch: int) -> dict[int, int]:

@@ -30,7 +30,7 @@ from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
 from ..modern.heartbeat_rules import check_record_size, check_room, not_found
 from ..modern.membership import ModernMembership, known_member
-from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, sorted_names
+from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, in_words, sorted_names
 from .share_group import ShareGroup, find_share
 from .share_group_member import ShareGroupMember
 from .share_records import assignment_record, group_epoch_record, member_record
@@ -151,7 +151,7 @@ class ShareHeartbeats:
         if updated != before or is_new:
             self._records.change(member_record(group.group_id, updated), step)
             comes = "joined, and subscribes" if is_new else "subscribes"
-            topics = ", ".join(updated.subscribed_topic_names) or "nothing"
+            topics = in_words(updated.subscribed_topic_names)
             step.because(group.group_id, f"{updated.member_id} {comes} to {topics}")
         if group.assignment_epoch >= group.group_epoch and self._targets.is_pending(group):
             step.because(group.group_id, "partitions were initialized that nobody has yet")

@@ -65,7 +65,8 @@ _TIMER_ROUND_MS: Final = 10
 
 class SharePartitions:
     """The share partitions of one node. persister: keeps their states. image: the newest metadata, of which the
-    conditions are. inter_broker: brings dead letters to their topics.
+    conditions are. inter_broker: brings dead letters to their topics. writes_letters: whether there are any; without
+    them, records that would get one are settled at once.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class SharePartitions:
         image: Callable[[], MetadataImage],
         clock: Clock,
         threads: Threads,
+        writes_letters: bool = True,
     ) -> None:
         self.replicas = replicas
         self.clock = clock
@@ -89,6 +91,7 @@ class SharePartitions:
         self._inter_broker = inter_broker
         self._conditions = conditions
         self._image = image
+        self._writes_letters = writes_letters
         self._letters: DeadLetterQueues | None = None
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
@@ -262,6 +265,12 @@ class SharePartitions:
 
     def _write_letters(self, led: LedSharePartition, letters: list[DeadLetters]) -> None:
         if not letters or self._nursery is None:  # who leads the partition next finds those records ARCHIVING
+            return
+        if not self._writes_letters:
+            for each in letters:
+                change = None if led.active is None else led.active.archived(each.first_offset, each.last_offset)
+                if change:
+                    led.persist(change)
             return
         if self._letters is None:
             from .dead_letter_queues import DeadLetterQueues

@@ -25,7 +25,7 @@ from ..environment import Environment
 from ..node_storage import NodeStorage
 from ..unserved_settings import UnservedSettings
 from .replicas import node_replication, replica_manager
-from .sharing import node_sharing
+from .sharing import node_sharing, writes_letters
 from .transactions import node_transactions
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def _broker(
             image=lambda: node.image,
             clock=clock,
             threads=threads,
+            writes_letters=writes_letters(config),
         ),
         leadership=Leadership(
             transactions.inter_broker,

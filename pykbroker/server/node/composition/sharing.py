@@ -23,6 +23,9 @@ from ...runtime.threads import Threads
 from ..node_sharing import NodeSharing
 
 _PERSISTER_CLASS: Final = "group.share.persister.class.name"
+_LETTERS_CLASS: Final = "group.share.dlq.manager.class.name"
+_LETTERS: Final = "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager"
+_NO_LETTERS: Final = ("", "org.apache.kafka.server.share.dlq.NoOpShareGroupDLQManager")
 
 
 def node_sharing(
@@ -60,3 +63,11 @@ def no_op_persister(config: BrokerConfig) -> Persister | None:
     if name not in CLASS_NAMES:
         raise StartupError(f"{_PERSISTER_CLASS}={name} is not known: there is {DEFAULT_CLASS_NAME}")
     return NoOpPersister()
+
+
+def writes_letters(config: BrokerConfig) -> bool:
+    """Tell whether dead letters are written (KIP-1191). Raises StartupError for a class of one's own."""
+    name = config.str(_LETTERS_CLASS)
+    if name != _LETTERS and name not in _NO_LETTERS:
+        raise StartupError(f"{_LETTERS_CLASS}={name} is not known: there is {_LETTERS}")
+    return name == _LETTERS
