@@ -170,7 +170,8 @@ INTENDED: Final[tuple[Intended, ...]] = (
     Intended("wording", "Texts of errors are the project's own: one is there where Kafka has one.", _is_wording),
     Intended(
         "features",
-        "ApiVersions tells of what is offered: APIs, versions and features of Kafka 4.4, and metadata.version from 30 on.",
+        "ApiVersions tells of what is offered: APIs, versions and features of Kafka 4.4, and metadata.version from 30 "
+        "on.",
         _is_features,
     ),
     Intended(
