@@ -26,7 +26,7 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
-from pykbroker.protocol.messages.metadata import MetadataRequest
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
@@ -263,6 +263,29 @@ def test_of_many_topics_those_come_through_that_come_first(
     asked = creations(*((unique(letter), count) for letter, count in (("a", 1), ("b", 2), ("c", 1), ("d", 1))))
     rows, throttled = outcome(client.ask(asked, 7))
     answers.same("created", ([code for _, code, _ in rows], throttled))
+
+
+def test_topics_that_metadata_creates_count_as_others_do(
+    client: Measured, other: Measured, unique: Callable[[str], str], answers: TestAnswers
+) -> None:
+    def code(asking: Measured, topic: str) -> str:
+        response = asking.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        return ErrorCode(response.topics[0].error_code).name
+
+    def exists(topic: str) -> bool:
+        question = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+        return ErrorCode(other.ask(question, 9).topics[0].error_code) is ErrorCode.NONE
+
+    first, second, others = unique("first"), unique("second"), unique("others")
+    client.limit(controller_mutation_rate=0.01)
+    answers.same("the first is created", code(client, first))
+    until(lambda: exists(first), "the bucket may be overdrawn")
+    answers.same("the second is not", code(client, second))
+    code(other, others)
+    until(lambda: exists(others), "whoever has no quota is not kept from it")
+    answers.same("and nobody says so", (code(client, second), exists(second)))
+    client.limit(controller_mutation_rate=1_000_000)
+    until(lambda: code(client, second) == "NONE", "there is enough for all")
 
 
 # Connections

@@ -14,7 +14,6 @@ from .field_values import LARGE
 from .sequences import CONTROLLER, Step
 
 _PRODUCE_BY_ID: Final = 13
-_GROUP_RESOURCE: Final = 32
 _LOGGERS: Final = 8
 _SECOND_PROTOCOL: Final = 5
 """The version of EndTxn (KIP-890)."""
@@ -116,11 +115,6 @@ def _is_logger(step: Step, found: FieldDifference) -> bool:
     return step.api_key == ApiKey.DESCRIBE_CONFIGS and found.path.startswith("results.configs") and of_loggers
 
 
-def _is_group_key(step: Step, found: FieldDifference) -> bool:
-    of_groups = any(each["resource_type"] == _GROUP_RESOURCE for each in step.tree.get("resources") or ())
-    return step.api_key == ApiKey.DESCRIBE_CONFIGS and found.path == "results.configs" and of_groups
-
-
 def _is_strict_reading(step: Step, found: FieldDifference) -> bool:
     if step.api_key not in (ApiKey.FETCH, ApiKey.LIST_OFFSETS):
         return False
@@ -176,7 +170,8 @@ INTENDED: Final[tuple[Intended, ...]] = (
     Intended("wording", "Texts of errors are the project's own: one is there where Kafka has one.", _is_wording),
     Intended(
         "features",
-        "ApiVersions tells of the APIs and features that are offered; metadata.version has one level.",
+        "ApiVersions tells of what is offered: APIs, versions and features of Kafka 4.4, and metadata.version from 30 "
+        "on.",
         _is_features,
     ),
     Intended(
@@ -228,11 +223,6 @@ INTENDED: Final[tuple[Intended, ...]] = (
         "cursor beyond the end",
         "A cursor behind a topic's last partition ends the topic; Kafka's sum overflows to a negative partition.",
         _is_cursor_overflow,
-    ),
-    Intended(
-        "configurations of groups",
-        "DescribeConfigs of a group has the keys of the protocols that are offered.",
-        _is_group_key,
     ),
     Intended(
         "resource twice",

@@ -194,7 +194,7 @@ async def _create_missing(context: RequestContext[Broker], names: Iterable[str])
             if invalid_reason(name) is None:
                 missing.append(name)
     if len(missing) <= MAX_PARTITIONS:  # of more, the controller would refuse every one
-        context.node.auto_topic_creation.create(missing, partial(coordinators_topic, context.node))
+        context.node.auto_topic_creation.create(missing, partial(coordinators_topic, context.node), client=context)
 
 
 class _Description:

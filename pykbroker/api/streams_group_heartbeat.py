@@ -104,7 +104,7 @@ async def _create(
         return
     creation = context.node.auto_topic_creation
     interval_ms = context.node.groups.streams_config(group_id).heartbeat_interval_ms
-    creation.create_internal(missing, 2 * interval_ms)
+    creation.create_internal(missing, 2 * interval_ms, client=context)
     errors = creation.errors_of(topic.name for topic in missing)
     if errors:
         told = ", ".join(f"{name} ({error})" for name, error in errors[:_MOST_ERRORS])

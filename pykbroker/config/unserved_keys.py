@@ -80,7 +80,6 @@ _WITHOUT_EFFECT = {
     "log.cleaner.io.buffer.size",
     "num.io.threads",
     "num.network.threads",
-    "num.replica.alter.log.dirs.threads",
     "offsets.load.buffer.size",
     "offsets.topic.compression.codec",
     "producer.purgatory.purge.interval.requests",

@@ -342,6 +342,33 @@ def _of_network() -> list[Metric]:
     ]
 
 
+def _of_quotas() -> list[Metric]:
+    mbean, labels = "kafka.server:type=…,user=…,client-id=…,name={}", ("resource", "user", "clientid")
+
+    def counter(name: str, of_mbean: str, meaning: str) -> Metric:
+        return _counter(f"kafka_server_quota_{name}", labels, mbean.format(of_mbean), meaning)
+
+    return [
+        counter("byte", "byte-rate", "Bytes that clients with a quota have produced (Produce) or fetched (Fetch)"),
+        counter(
+            "request_time_ms",
+            "request-time",
+            "Time for which requests of clients with a quota held the event loop (Request), in ms",
+        ),
+        counter(
+            "mutation",
+            "mutation-rate",
+            "Partitions that clients with a quota created and deleted (ControllerMutation), told by the controller",
+        ),
+        _summary(
+            "kafka_server_quota_throttle_time",
+            labels,
+            mbean.format("throttle-time"),
+            "Times that clients were beyond that quota, with the time for which it throttled them, in ms",
+        ),
+    ]
+
+
 def _of_cluster() -> list[Metric]:
     controller, raft = "kafka.controller:type=KafkaController,name={}", "kafka.server:type=raft-metrics,name={}"
 
@@ -454,6 +481,7 @@ METRICS: Final = {
         *_of_rebalances(),
         *_of_shares(),
         *_of_network(),
+        *_of_quotas(),
         *_of_cluster(),
         *_of_telemetry(),
         *_of_process(),

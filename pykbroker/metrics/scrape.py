@@ -27,6 +27,7 @@ from .of_cluster import read_controller, read_quorum, read_state
 from .of_groups import read_groups
 from .of_partitions import read_partitions
 from .of_process import read_build, read_loop
+from .of_quotas import read_quotas
 from .of_requests import read_connections, read_requests
 from .of_shares import read_shares
 from .of_telemetry import read_telemetry
@@ -71,6 +72,7 @@ async def read_node(node: Node, monitor: LoopMonitor | None, look: RoomLook) -> 
         read_connections(parts, readings)
         read_quorum(parts.node, readings)
         await read_requests(parts.requests, readings, turn)
+        await read_quotas(parts.node, readings, turn, most=most)
         await read_controller(parts.node, readings, turn)
         await read_directories(parts, look, readings)
         role = parts.broker_role

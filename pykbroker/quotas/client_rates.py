@@ -11,14 +11,15 @@ from functools import partial
 from .entities import ClientQuotaEntity
 from .rate import MOST_THROTTLE_MS, QuotaWindows, Rate
 from .tracked import MOST_SENSORS
-from .tracked_clients import TrackedClients
+from .tracked_clients import Told, TrackedClients
 
 
 class _RateSensor:
-    __slots__ = ("limit", "rate", "used_ms")
+    __slots__ = ("limit", "rate", "told", "used_ms")
 
     def __init__(self, windows: QuotaWindows) -> None:
         self.rate = Rate(windows)
+        self.told = Told()
         self.limit = math.inf
         self.used_ms = 0
 
@@ -37,6 +38,10 @@ class ClientRates:
         self._most_throttle_ms = most_throttle_ms
         self._clients: TrackedClients[_RateSensor] = TrackedClients(partial(_RateSensor, windows), most=most_clients)
 
+    def told(self, now_ms: int) -> list[Told]:
+        """Return what metrics tell of the clients that are measured."""
+        return self._clients.told(now_ms)
+
     @property
     def tracked_count(self) -> int:
         return len(self._clients)
@@ -50,14 +55,21 @@ class ClientRates:
         sensor = self._clients.sensor(user, client_id, now_ms)
         if sensor is None:
             return 0
+        told = sensor.told
+        told.total += value
         throttle_ms = sensor.rate.record_against(sensor.limit, value, now_ms)
-        return throttle_ms and min(throttle_ms, self._most_throttle_ms)
+        if throttle_ms:
+            throttle_ms = min(throttle_ms, self._most_throttle_ms)
+            told.throttles += 1
+            told.throttled_ms += throttle_ms
+        return throttle_ms
 
     def take_back(self, user: str, client_id: str, value: float, now_ms: int) -> None:
         """Uncount a value that the client did not get after all: a throttled Fetch is empty."""
         sensor = self._clients.sensor(user, client_id, now_ms)
         if sensor is not None:
             sensor.rate.record(-value, now_ms)
+            sensor.told.total -= value
 
     def look(self, user: str, client_id: str, now_ms: int) -> tuple[float, int] | None:
         """Return the client's rate, and for how long it would have to be throttled now; None where nothing was

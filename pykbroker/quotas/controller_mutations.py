@@ -14,14 +14,15 @@ from .entities import ClientQuotaEntity
 from .rate import QuotaWindows
 from .token_bucket import TokenBucket
 from .tracked import MOST_SENSORS
-from .tracked_clients import TrackedClients
+from .tracked_clients import Told, TrackedClients
 
 
 class _BucketSensor:
-    __slots__ = ("bucket", "limit", "used_ms")
+    __slots__ = ("bucket", "limit", "told", "used_ms")
 
     def __init__(self, windows: QuotaWindows) -> None:
         self.bucket = TokenBucket(windows)
+        self.told = Told()
         self.limit = math.inf
         self.used_ms = 0
 
@@ -40,14 +41,19 @@ class ControllerMutationQuota:
     def admits(self, partitions: int, now_ms: int) -> bool:
         """Count the partitions of one topic. Where they may not be, nothing is counted."""
         bucket, limit = self._sensor.bucket, self._sensor.limit
+        told = self._sensor.told
         if not self._is_strict:
             bucket.take(partitions, limit, now_ms)
+            told.total += partitions
         throttle_ms = bucket.throttle_ms(limit, now_ms)
         if throttle_ms > 0:
+            told.throttles += not self._throttle_ms
+            told.throttled_ms += max(throttle_ms - self._throttle_ms, 0)
             self._throttle_ms, self._recorded_ms = throttle_ms, now_ms
             return not self._is_strict
         if self._is_strict:
             bucket.take(partitions, limit, now_ms)
+            told.total += partitions
         return True
 
     def throttle_ms(self, now_ms: int) -> int:
@@ -67,6 +73,10 @@ class ControllerMutations:
     def set_limit(self, entity: ClientQuotaEntity, limit: float | None) -> None:
         self._clients.set_limit(entity, limit)
         self.is_set = self._clients.is_set
+
+    def told(self, now_ms: int) -> list[Told]:
+        """Return what metrics tell of the clients that are measured."""
+        return self._clients.told(now_ms)
 
     def throttle_ms(self, user: str, client_id: str, now_ms: int) -> int | None:
         """Return for how long the client's bucket stays overdrawn; None where nothing was measured yet."""

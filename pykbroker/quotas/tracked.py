@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
 MOST_SENSORS: Final = 10_000
-_IDLE_MS: Final = 3_600_000
+IDLE_MS: Final = 3_600_000
 _SWEEP_EVERY_MS: Final = 60_000
 
 
@@ -52,6 +52,9 @@ class TrackedSensors(Generic[KeyT, SensorT]):
     def look(self, key: KeyT) -> SensorT | None:
         return self._sensors.get(key)
 
+    def all(self) -> list[SensorT]:
+        return list(self._sensors.values())
+
     def clear(self) -> None:
         self._sensors.clear()
 
@@ -59,7 +62,7 @@ class TrackedSensors(Generic[KeyT, SensorT]):
         before = len(self._sensors)
         if self._swept_ms is None or now_ms - self._swept_ms >= _SWEEP_EVERY_MS:
             self._swept_ms = now_ms
-            self._sensors = {key: each for key, each in self._sensors.items() if now_ms - each.used_ms < _IDLE_MS}
+            self._sensors = {key: each for key, each in self._sensors.items() if now_ms - each.used_ms < IDLE_MS}
         if len(self._sensors) >= self._most:  # a tenth at once, so that a flood of new ones does not sort each time
             latest = sorted(self._sensors.items(), key=lambda item: item[1].used_ms)[max(self._most // 10, 1) :]
             self._sensors = dict(latest)

@@ -10,9 +10,11 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
+from pykbroker.metric_labels import label
+
 from .entities import ClientQuotaEntity
 from .limits import QuotaLimits
-from .tracked import MOST_SENSORS, Sensor, TrackedSensors
+from .tracked import IDLE_MS, MOST_SENSORS, Sensor, TrackedSensors
 
 _MOST_REMEMBERED: Final = 2 * MOST_SENSORS
 _LONG_NAME: Final = 256
@@ -21,9 +23,26 @@ _Name: TypeAlias = str | bytes
 
 
 class LimitedSensor(Sensor, Protocol):
-    """A sensor knows the limit of those whom it measures."""
+    """A sensor knows the limit of those whom it measures, and who they are."""
 
     limit: float
+    told: Told
+
+
+class Told:
+    """What metrics tell of a sensor, since it is there.
+
+    labels: the user and the client id, each empty where it does not count, of bounded length (`metric_labels`). total:
+    what was counted. throttles, throttled_ms: how often clients were throttled, and for how long together.
+    """
+
+    __slots__ = ("labels", "throttled_ms", "throttles", "total")
+
+    def __init__(self) -> None:
+        self.labels = "", ""
+        self.total = 0.0
+        self.throttles = 0
+        self.throttled_ms = 0
 
 
 SensorT = TypeVar("SensorT", bound=LimitedSensor)
@@ -51,6 +70,10 @@ class TrackedClients(Generic[SensorT]):
         if not self.is_set:
             self._sensors.clear()
 
+    def told(self, now_ms: int) -> list[Told]:
+        """Return what is told of each sensor that was used lately."""
+        return [each.told for each in self._sensors.all() if now_ms - each.used_ms < IDLE_MS]
+
     def look(self, user: str, client_id: str) -> SensorT | None:
         """Return the sensor that measures the client, without making one or counting as its use."""
         found = self._limits.find(user, client_id)
@@ -76,6 +99,8 @@ class TrackedClients(Generic[SensorT]):
             scope_user, scope_client_id = found.scope
             sensor = self._sensors.get((_short(scope_user), _short(scope_client_id)), now_ms)
             sensor.limit = found.limit
+            if not any(sensor.told.labels):
+                sensor.told.labels = label(scope_user), label(scope_client_id)
         if len(self._remembered) >= _MOST_REMEMBERED:
             self._remembered.clear()
         if len(user) + len(client_id) <= _LONG_NAME:

@@ -40,7 +40,9 @@ def crowded(tmp_path: Path) -> ApiNode:
     node.create_topic("__consumer_offsets", 3)
     node.create_topic("__transaction_state", 3)
     node.create_topic("__share_group_state", 3)
-    node.broker.log_moves = LogMoves(node.replicas, cast(Any, None), threads=node.threads, clock=node.clock)
+    node.broker.log_moves = LogMoves(
+        node.replicas, cast(Any, None), most_at_once=2, clock=node.clock, threads=node.threads
+    )
     return node
 
 

@@ -137,6 +137,9 @@ class FakeController:
         self._world = world
         self.created: list[CreateTopicsRequest] = []
 
+    async def forward(self, context: RequestContext[object], request: CreateTopicsRequest) -> CreateTopicsResponse:
+        return await self.submit(request)
+
     async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         await trio.lowlevel.checkpoint()
         self.created.append(request)

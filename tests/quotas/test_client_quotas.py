@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.quotas.client_rates import ClientRates
@@ -40,6 +42,31 @@ def test_what_is_taken_back_does_not_count() -> None:
     quota.take_back("bob", "c", 5_000, 0)
     quota.take_back("eve", "c", 5_000, 0)
     assert quota.record("bob", "c", 1_000, 0) == 0
+
+
+def test_what_was_counted_is_told_and_how_often_and_long_clients_were_throttled() -> None:
+    quota = rates(BOB, 100.0)
+    assert not quota.told(0)
+    assert quota.record("bob", "c", 1_000, 0) == 0
+    throttled_ms = quota.record("bob", "d", 500, 0), quota.record("bob", "c", 1_000, 0)
+    quota.take_back("bob", "c", 1_000, 0)
+    quota.record("eve", "c", 1_000, 0)
+    (told,) = quota.told(0)
+    assert (told.labels, told.total) == (("bob", ""), 1_500)
+    assert (told.throttles, told.throttled_ms) == (2, sum(throttled_ms))
+    assert not quota.told(3_600_000), "after an hour of rest, as in Kafka"
+    quota.set_limit(BOB, None)
+    assert not quota.told(0)
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.text("ab\n", max_size=300)), max_size=20))
+def test_each_client_that_is_told_of_has_short_labels_of_its_own(clients: list[tuple[str, str]]) -> None:
+    quota = rates(frozenset({("user", None), ("client-id", None)}), 100.0)
+    for user, client_id in clients:
+        quota.record(user, client_id, 1, 0)
+    labels = [told.labels for told in quota.told(0)]
+    assert len(set(labels)) == len(labels) == len({(user, client_id) for user, client_id in clients if client_id})
+    assert all(len(each) < 250 and "\n" not in each for pair in labels for each in pair)
 
 
 def test_no_more_at_once_than_all_windows_but_one_allow() -> None:
@@ -143,6 +170,17 @@ def test_an_older_request_does_all_that_it_asks_for_and_is_throttled() -> None:
     assert quota.throttle_ms(0) == 0
     assert quota.admits(10, 0)
     assert quota.throttle_ms(0) == 5_000
+
+
+@pytest.mark.parametrize(("is_strict", "counted"), [(True, 12), (False, 15)])
+def test_a_request_is_told_of_as_throttled_once(is_strict: bool, counted: int) -> None:
+    quotas = mutations(1.0)
+    quota = quotas.quota_of("bob", "c", 0, is_strict=is_strict)
+    assert quota is not None
+    for partitions in (12, 2, 1):
+        quota.admits(partitions, 0)
+    (told,) = quotas.told(0)
+    assert (told.total, told.throttles, told.throttled_ms) == (counted, 1, quota.throttle_ms(0))
 
 
 def test_nobody_else_has_a_quota_of_mutations() -> None:

@@ -9,9 +9,12 @@ import trio
 import trio.testing
 
 from pykbroker.config import BrokerConfig
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.node.auto_topic_creation import MOST_PENDING, AutoTopicCreation
+from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
+from pykbroker.server.node.auto_topic_creation import MOST_CLIENT_CHARACTERS, MOST_PENDING, AutoTopicCreation
 from pykbroker.sim.clock import SimulatedClock
 
 
@@ -20,10 +23,12 @@ class SlowController:
 
     def __init__(self) -> None:
         self.requests: list[CreateTopicsRequest] = []
+        self.clients: list[RequestContext[object]] = []
         self._turn = trio.Semaphore(0)
 
-    async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    async def forward(self, client: RequestContext[object], request: CreateTopicsRequest) -> CreateTopicsResponse:
         self.requests.append(request)
+        self.clients.append(client)
         await self._turn.acquire()
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=each.name) for each in request.topics])
 
@@ -50,8 +55,15 @@ def creating(
     trio.run(main)
 
 
-async def create(creation: AutoTopicCreation, *names: str) -> None:
-    creation.create(names)
+def asking(client_id: str = "client", principal: str = "User:bob", *, by_token: bool = False) -> RequestContext[object]:
+    """The context of a client's Metadata."""
+    header = RequestHeader(ApiKey.METADATA, 12, 7, client_id)
+    connection = ConnectionState("PLAINTEXT", "10.0.0.1", principal, by_token=by_token)
+    return RequestContext(None, header, HandlerTable("broker"), connection)
+
+
+async def create(creation: AutoTopicCreation, *names: str, client: RequestContext[object] | None = None) -> None:
+    creation.create(names, client=client or asking())
     await trio.testing.wait_all_tasks_blocked()
 
 
@@ -93,7 +105,7 @@ def test_no_more_names_wait_than_a_bound_says() -> None:
         await create(creation, "b", "c")
         await create(creation, "d")
         looked_at = iter(["e", "f"])
-        creation.create(looked_at)
+        creation.create(looked_at, client=asking())
         assert list(looked_at) == ["e", "f"]
         for _ in range(3):
             await controller.answer()
@@ -106,14 +118,64 @@ def test_no_more_names_wait_than_a_bound_says() -> None:
 
 def test_a_controller_that_cannot_be_reached_is_asked_again_by_the_next_metadata() -> None:
     class Unreachable(SlowController):
-        async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-            response = await super().submit(request)
+        async def forward(self, client: RequestContext[object], request: CreateTopicsRequest) -> CreateTopicsResponse:
+            response = await super().forward(client, request)
             for topic in response.topics:
                 topic.error_code = ErrorCode.REQUEST_TIMED_OUT
             return response
 
     async def main() -> None:
         controller = Unreachable()
+        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(creation.run)
+            for _ in range(2):
+                await create(creation, "a")
+                await controller.answer()
+            assert controller.names == [["a"], ["a"]]
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_a_topic_is_created_in_the_name_of_the_client_that_asked_for_it() -> None:
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        asked = asking("eve's", "User:eve", by_token=True)
+        await create(creation, "a", client=asked)
+        (client,) = controller.clients
+        assert (client.user, client.client_address, client.connection.by_token) == ("eve", "10.0.0.1", True)
+        assert client.header == (ApiKey.CREATE_TOPICS, 7, 7, "eve's")
+        assert client.connection is not asked.connection, "which may be closed by then"
+
+    creating(test)
+
+
+def test_clients_with_long_names_take_bounded_room() -> None:
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        long = MOST_CLIENT_CHARACTERS - len("User:bob")
+        await create(creation, "a", client=asking("x" * long))
+        await create(creation, "b", client=asking(""))
+        assert controller.names == [["a"]]
+        await controller.answer()
+        await create(creation, "c", client=asking("x" * (2 * long)))
+        await create(creation, "b", client=asking(""))
+        await controller.answer()
+        await create(creation, "b", client=asking(""))
+        assert controller.names == [["a"], ["c"], ["b"]]
+
+    creating(test)
+
+
+def test_a_controller_that_does_not_know_the_request_keeps_nobody_from_the_next_topic() -> None:
+    class Old(SlowController):
+        async def forward(self, client: RequestContext[object], request: CreateTopicsRequest) -> CreateTopicsResponse:
+            response = await super().forward(client, request)
+            if len(self.requests) == 1:
+                raise CloseConnection("it does not know the version")
+            return response
+
+    async def main() -> None:
+        controller = Old()
         creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(creation.run)

@@ -10,11 +10,12 @@ from typing import cast
 import pytest
 import trio
 
+from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.server.replicas.directory_assignments import DirectoryAssignments
-from pykbroker.server.replicas.log_moves import LogMoves
+from pykbroker.server.replicas.log_moves import LogMoves, moves_at_once
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from tests.api.api_node import ApiNode, in_virtual_time
 
@@ -49,7 +50,7 @@ def while_it_moves(
     async def run() -> None:
         controller = SlowController()
         assignments = cast(DirectoryAssignments, controller)
-        moves = LogMoves(node.replicas, assignments, clock=node.clock, threads=node.threads)
+        moves = LogMoves(node.replicas, assignments, most_at_once=2, clock=node.clock, threads=node.threads)
         node.create_topic("apples")
         node.append("apples", b"a")
         node.partition("apples").delete_records(deleted)
@@ -171,7 +172,13 @@ def test_a_move_keeps_to_its_rate_as_it_is_now(tmp_path: Path) -> None:
         configure(node, "2000")
         controller = SlowController()
         controller.may_answer.set()
-        moves = LogMoves(node.replicas, cast(DirectoryAssignments, controller), clock=node.clock, threads=node.threads)
+        moves = LogMoves(
+            node.replicas,
+            cast(DirectoryAssignments, controller),
+            most_at_once=2,
+            clock=node.clock,
+            threads=node.threads,
+        )
         here = posixpath.dirname(node.partition("apples").log.directory)
         (elsewhere,) = (each.path for each in node.directories if each.path != here)
         async with trio.open_nursery() as nursery:
@@ -187,5 +194,40 @@ def test_a_move_keeps_to_its_rate_as_it_is_now(tmp_path: Path) -> None:
             await eventually(lambda: not moves.copies)
             nursery.cancel_scope.cancel()
         assert posixpath.dirname(node.partition("apples").log.directory) == elsewhere
+
+    in_virtual_time(run)
+
+
+@pytest.mark.parametrize(("threads", "moves"), [("1", 1), ("3", 3), ("", 2), ("0", 1)])
+def test_as_many_moves_go_on_at_a_time_as_there_are_threads(tmp_path: Path, threads: str, moves: int) -> None:
+    """`num.replica.alter.log.dirs.threads`; where it is not given, one for each log directory."""
+    given = {"num.replica.alter.log.dirs.threads": threads} if threads else {}
+    config = BrokerConfig({"log.dirs": f"{tmp_path}/one,{tmp_path}/two", **given})
+
+    async def run() -> None:
+        node = ApiNode(tmp_path, {"log.dirs": ",".join(config.log_dirs)})
+        topics = [f"t{number}" for number in range(5)]
+        controller = SlowController()
+        under_way = LogMoves(
+            node.replicas,
+            cast(DirectoryAssignments, controller),
+            most_at_once=moves_at_once(config),
+            clock=node.clock,
+            threads=node.threads,
+        )
+        async with trio.open_nursery() as nursery:
+            await nursery.start(under_way.run)
+            for topic in topics:
+                node.create_topic(topic)
+                node.append(topic, b"a")
+                here = posixpath.dirname(node.partition(topic).log.directory)
+                (elsewhere,) = (each.path for each in node.directories if each.path != here)
+                assert under_way.move(topic, 0, elsewhere) is ErrorCode.NONE
+            await eventually(lambda: controller.asked == moves)
+            await trio.sleep(10)
+            assert (controller.asked, len(under_way.copies)) == (moves, moves)
+            controller.may_answer.set()
+            await eventually(lambda: not under_way.copies and controller.asked == len(topics))
+            nursery.cancel_scope.cancel()
 
     in_virtual_time(run)

@@ -75,7 +75,9 @@ class Run:
         node.create_topic("apples", flush_messages="1", segment_bytes=str(SEGMENT_BYTES), file_delete_delay_ms="20")
         (here,) = (each for each in node.directories if APPLES in each.logs)
         self.promise(assigned=frozenset([here.directory_id]))
-        moves = LogMoves(node.replicas, cast(DirectoryAssignments, self), clock=node.clock, threads=node.threads)
+        moves = LogMoves(
+            node.replicas, cast(DirectoryAssignments, self), most_at_once=2, clock=node.clock, threads=node.threads
+        )
         async with trio.open_nursery() as nursery:
             await nursery.start(node.replicas.run)
             await nursery.start(moves.run)

@@ -59,6 +59,7 @@ LOGS: Final = {
     "min.insync.replicas": "How many replicas must have a record before a producer with acks=all is answered.",
     "num.partitions": "How many partitions a topic has whose creator does not say.",
     "num.recovery.threads.per.data.dir": "How many threads load the logs of a directory at a start.",
+    "num.replica.alter.log.dirs.threads": "How many moves between directories go on at once; without it, one for each.",
     "num.replica.fetchers": "How many fetchers a broker has for each other broker that it follows.",
     "replica.alter.log.dirs.io.max.bytes.per.second": "Bytes a second that are copied between log directories.",
     "replica.fetch.backoff.ms": "How long a follower rests after a fetch that failed.",

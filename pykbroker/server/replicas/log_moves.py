@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar, TypeVarTuple, Unpack
 
 import trio
 
+from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
@@ -30,11 +32,24 @@ from .replica_manager import ReplicaManager
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
 _COPY_BYTES = 1 << 20
 _INLINE_BYTES = 64 << 10
 """The copy takes over when no more bytes are left than can be copied between two appends."""
-_MOST_AT_ONCE = 2
-"""More would only share the disks."""
+_MOST_THREADS = 4
+"""Slices are copied by so many of the node's worker threads, whatever the number of moves: others find one as well."""
+
+
+def moves_at_once(config: BrokerConfig) -> int:
+    """Return how many moves go on at a time: `num.replica.alter.log.dirs.threads`, or one for each log directory.
+
+    A thread of Kafka's copies one partition at a time as well (`LocalLeaderEndPoint`). Its threads with less than one
+    thread fail at the first move; here one goes on then.
+    """
+    given = config.value("num.replica.alter.log.dirs.threads")
+    return max(given, 1) if isinstance(given, int) else len(config.log_dirs)
 
 
 @dataclass(eq=False, slots=True)
@@ -53,13 +68,14 @@ class Move:
 
 
 class LogMoves:
-    """`run` before anything is asked for."""
+    """`run` before anything is asked for. most_at_once: how many moves go on at a time (`moves_at_once`)."""
 
     def __init__(
         self,
         replicas: ReplicaManager,
         assignments: DirectoryAssignments,
         *,
+        most_at_once: int,
         clock: Clock,
         threads: Threads,
     ) -> None:
@@ -70,7 +86,8 @@ class LogMoves:
         self._moves: dict[Partition, Move] = {}
         self._latest: dict[Partition, Move] = {}
         """The moves under way, and those that were taken back and whose copies are not gone yet."""
-        self._limiter = trio.CapacityLimiter(_MOST_AT_ONCE)
+        self._limiter = trio.CapacityLimiter(most_at_once)
+        self._working = trio.CapacityLimiter(_MOST_THREADS)
         self._limit = replicas.quotas.log_moves
         self._nursery: trio.Nursery | None = None
 
@@ -200,7 +217,7 @@ class LogMoves:
     async def _copy(self, move: Move, cleaned_offset: int | None) -> None:
         partition, destination = move.partition, move.destination
         source = partition.log
-        log = await self._threads.run(
+        log = await self._work(
             lambda: destination.open_copy(move.at, partition.topic_id, source.config, now_ms=self._clock.now_ms())
         )
         copy = move.copy = LogCopy(source, log)
@@ -219,17 +236,21 @@ class LogMoves:
     async def _catch_up(self, move: Move, copy: LogCopy) -> None:
         self._check(move, copy.source)
         while (data := copy.next_slice(self._slice_bytes(), now_ms=self._clock.now_ms())) is not None:
-            await self._threads.run(copy.append, data)
+            await self._work(copy.append, data)
             self._limit.note(data.size, self._clock.monotonic_ms())
             await self._until_within_rate()
             self._check(move, copy.source)
-        await self._threads.run(copy.log.flush)
+        await self._work(copy.log.flush)
         self._check(move, copy.source)
         start_offset = copy.source.log_start_offset
         if move.start_offset < start_offset <= copy.log.recovery_point:
             await self._threads.run(move.destination.checkpoint_log_start_offset, move.at, copy.log, start_offset)
             move.start_offset = start_offset
             self._check(move, copy.source)
+
+    async def _work(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        async with self._working:
+            return await self._threads.run(fn, *args)
 
     def _slice_bytes(self) -> int:
         """No more than a second's worth, so that a low rate is kept as well; one batch goes in any case."""

@@ -12,7 +12,7 @@ from ...coordinators.leadership import Leadership
 from ...quorum.committed_metadata import CommittedMetadata
 from ...replicas.directory_assignments import DirectoryAssignments
 from ...replicas.fetch_sightings import FetchSightings
-from ...replicas.log_moves import LogMoves
+from ...replicas.log_moves import LogMoves, moves_at_once
 from ...replicas.replica_selector import replica_selector
 from ...sharing.share_partitions import SharePartitions
 from ..auto_topic_creation import AutoTopicCreation
@@ -155,7 +155,7 @@ def _broker(
             timeout_ms=config.int("offsets.commit.timeout.ms"),
         ),
         auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
-        log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
+        log_moves=LogMoves(replicas, assignments, most_at_once=moves_at_once(config), clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
         replica_selector=replica_selector(config, lambda: node.image),
         telemetry=_telemetry(node, environment),
