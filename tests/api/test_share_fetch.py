@@ -12,7 +12,7 @@ import trio
 from pykbroker.api.share_acknowledge import share_acknowledge
 from pykbroker.api.share_fetch import share_fetch
 from pykbroker.metadata.image import GROUP_RESOURCE
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import (
     ClientQuotaRecord,
     ConfigRecord,
@@ -36,6 +36,7 @@ from pykbroker.protocol.records.control import ControlRecordType, EndTransaction
 from pykbroker.replication.reads import FetchIsolation
 from pykbroker.server.network.handlers import ConnectionState
 from pykbroker.server.network.request_meter import RequestMeter
+from pykbroker.server.sharing.share_partitions import SessionsOfConnection
 from pykbroker.sharing.persister import (
     NO_LEADER_EPOCH,
     UNINITIALIZED_START_OFFSET,
@@ -269,6 +270,81 @@ def test_a_closed_connection_releases_what_it_has_and_the_group_is_forgotten(nod
         assert acquired(await Member(node, "carl").fetch(topic, max_wait_ms=100)) == [(0, 0, 3)], (
             "the count is persisted"
         )
+
+    at_work(node, test)
+
+
+def test_a_connection_remembers_no_more_sessions_than_there_are(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        await Member(node).fetch(topic, max_wait_ms=100)  # so that the group has something here
+        connection = ConnectionState("PLAINTEXT", "127.0.0.1")
+        for number in range(1_000):
+            member = Member(node, f"member-{number}")
+            member.connection = connection
+            await member.fetch(topic)
+            await member.fetch(epoch=-1)
+        ends = connection.share_sessions_end
+        assert isinstance(ends, SessionsOfConnection)
+        assert len(ends) < 100
+        ends()
+        await trio.sleep(1)
+        assert len(node.broker.share_partitions) == 1, "anna is there still"
+
+    at_work(node, test)
+
+
+def test_a_group_is_forgotten_with_the_connection_on_which_its_last_session_has_ended(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        last = Member(node)
+        await last.fetch(topic, max_wait_ms=100)
+        await last.fetch(epoch=-1)
+        for number in range(100):
+            member = Member(node, f"member-{number}", "others")
+            member.connection = last.connection
+            await member.fetch()
+            await member.fetch(epoch=-1)
+        assert len(node.broker.share_partitions) == 1
+        last.leave()
+        await trio.sleep(1)
+        assert len(node.broker.share_partitions) == 0
+
+    at_work(node, test)
+
+
+def test_acknowledgements_are_refused_whose_share_partition_has_ended_between_two_of_their_turns(
+    node: ApiNode,
+) -> None:
+    topic = shared_topic(node, "foo")
+    for _ in range(8):
+        node.append("foo", *[b"a"] * 500)
+    configure(node, "share.partition.max.record.locks", "4000")
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=100, max_records=4000)
+        answers: list[Any] = []
+
+        async def acknowledge() -> None:
+            answers.append(await anna.acknowledge(topic, (0, 3999, [ACCEPT, REJECT] * 2000)))
+
+        shares = node.broker.share_partitions
+        (led,) = shares.all()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(acknowledge)
+            while led.share is not None and led.share.delivery_complete_count == 0:
+                await trio.lowlevel.checkpoint()
+            assert not answers
+            led.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            bert = Member(node, "bert")
+            assert acquired(await bert.fetch(topic, max_wait_ms=100, max_records=4000))[0][:2] == (0, 499)
+        ((refused,),) = ([*each.partitions] for each in answers[0].responses)
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        (state,) = node.persister.state.read([reading(topic)])
+        assert not state.batches, "what bert has in hand would be settled"
 
     at_work(node, test)
 

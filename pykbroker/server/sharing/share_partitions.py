@@ -347,6 +347,10 @@ class SharePartitions:
             return error
         finally:
             steps.close()
+        if led.active is not share:
+            # It has ended between two steps. Whoever came then has read the state without this change.
+            assert led.error is not None
+            return led.error
         if not change:
             self.traffic.count_acknowledged(batches)
             self.schedule(led)
@@ -376,25 +380,28 @@ class SharePartitions:
                 led.persist(change)
             await turn.took(_STEPS_OF_RELEASE)
 
-    def knows(self, owner: object, key: SessionKey) -> bool:
-        """Tell whether a session is the connection's still, or its group has something here."""
+    def owns(self, owner: object, key: SessionKey) -> bool:
+        """Tell whether a session is the connection's still."""
         session = self.sessions.get(key)
-        return (session is not None and session.owner is owner) or key.group_id in self._of_group
+        return session is not None and session.owner is owner
 
-    def connection_closed(self, owner: object, keys: Iterable[SessionKey]) -> None:
+    def has_group(self, group_id: str) -> bool:
+        """Tell whether the group has share partitions or sessions here."""
+        return group_id in self._of_group or self.sessions.has_members(group_id)
+
+    def connection_closed(self, owner: object, keys: Iterable[SessionKey], group_ids: Iterable[str]) -> None:
         """End the sessions that began on a connection and were not begun anew on another one.
 
-        Others may begin theirs in their place at once; what was acquired is given back in turns.
+        Others may begin theirs in their place at once; what was acquired is given back in turns. group_ids: of all
+        groups that had sessions on the connection; what has no member any more is forgotten.
         """
         if self._nursery is None:
             return
         ended: list[ShareSession] = []
-        group_ids: dict[str, None] = {}
         for key in keys:
-            group_ids[key.group_id] = None
-            session = self.sessions.get(key)
-            if session is not None and session.owner is owner:
-                self.sessions.remove(key)
+            if self.owns(owner, key):
+                session = self.sessions.remove(key)
+                assert session is not None
                 ended.append(session)
         self._nursery.start_soon(self._release_all, ended, list(group_ids))
 
@@ -485,18 +492,29 @@ async def outcome_of(outcome: Outcome) -> ApiError | None:
 
 
 class SessionsOfConnection:
-    """The share sessions that began on one connection: they end with it (`ConnectionState.share_sessions_end`)."""
+    """The share sessions that began on one connection: they end with it (`ConnectionState.share_sessions_end`).
+
+    Sessions that have ended are forgotten now and then, but not the groups that have something here still: perhaps
+    theirs was the last one.
+    """
 
     def __init__(self, shares: SharePartitions) -> None:
         self._shares = shares
         self._keys: dict[SessionKey, None] = {}
+        self._group_ids: dict[str, None] = {}
         self._most = _FEW_SESSIONS
+
+    def __len__(self) -> int:
+        """Return how many sessions and groups are remembered."""
+        return len(self._keys) + len(self._group_ids)
 
     def add(self, key: SessionKey) -> None:
         self._keys[key] = None
-        if len(self._keys) > self._most:
-            self._keys = {each: None for each in self._keys if self._shares.knows(self, each)}
-            self._most = 2 * len(self._keys) + _FEW_SESSIONS
+        self._group_ids[key.group_id] = None
+        if len(self) > self._most:
+            self._keys = {each: None for each in self._keys if self._shares.owns(self, each)}
+            self._group_ids = {each: None for each in self._group_ids if self._shares.has_group(each)}
+            self._most = 2 * len(self) + _FEW_SESSIONS
 
     def __call__(self) -> None:
-        self._shares.connection_closed(self, self._keys)
+        self._shares.connection_closed(self, self._keys, self._group_ids)
