@@ -10,7 +10,12 @@ import trio.testing
 
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from pykbroker.server.node.auto_topic_creation import MOST_PENDING, AutoTopicCreation
 from pykbroker.sim.clock import SimulatedClock
 
@@ -121,6 +126,28 @@ def test_a_controller_that_cannot_be_reached_is_asked_again_by_the_next_metadata
                 await create(creation, "a")
                 await controller.answer()
             assert controller.names == [["a"], ["a"]]
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_an_error_that_is_not_known_here_is_told_and_ends_nothing() -> None:
+    class Newer(SlowController):
+        async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+            response = await super().submit(request)
+            for topic in response.topics:
+                topic.error_code = 4_711
+            return response
+
+    async def main() -> None:
+        controller = Newer()
+        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(creation.run)
+            creation.create_internal([CreatableTopic(name="changelog")], 1_000)
+            await trio.testing.wait_all_tasks_blocked()
+            await controller.answer()
+            assert creation.errors_of(["changelog"]) == [("changelog", ErrorCode.UNKNOWN_SERVER_ERROR.description)]
             nursery.cancel_scope.cancel()
 
     trio.run(main)

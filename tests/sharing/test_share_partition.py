@@ -100,6 +100,13 @@ def test_a_record_is_handed_out_as_often_as_the_limit_says() -> None:
     assert (share.start_offset, share.in_flight) == (1, 0)
 
 
+def test_the_number_of_deliveries_stays_within_what_answers_and_states_have_room_for() -> None:
+    share = load(StateBatch(0, 0, AVAILABLE, 32_767))
+    assert acquire(share, log(1)) == [(0, 0, 32_767)]
+    change = share.release("anna", LIMITS)
+    assert [batch.delivery_count for batch in change.batches] == [32_767]
+
+
 def test_records_that_fail_come_in_ever_smaller_portions_and_the_last_time_alone() -> None:
     share, limits = SharePartition(0), LIMITS._replace(delivery_count_limit=5)
     portions = []
