@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,18 @@ def shared_topic(node: ApiNode, name: str, **options: Any) -> bytes:
     key = SharePartitionKey(GROUP, topic, 0)
     node.persister.state.initialize([Initialization(key, 1, UNINITIALIZED_START_OFFSET)])
     return topic
+
+
+@dataclass(frozen=True)
+class State:
+    """What the controller decides of a partition that this node leads."""
+
+    leader_epoch: int
+    partition_epoch: int
+    leader: int = 1
+    replicas: tuple[int, ...] = (1, 2)
+    isr: tuple[int, ...] = (1, 2)
+    adding_replicas: tuple[int, ...] = ()
 
 
 class Member:
@@ -370,6 +383,25 @@ def test_a_lost_leadership_is_told_at_once(node: ApiNode) -> None:
         assert trio.current_time() < 2
         refused = await anna.acknowledge(topic, (0, 0, [ACCEPT]))
         assert refused.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    at_work(node, test)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_leader_that_has_missed_an_epoch_reads_the_state_anew(node: ApiNode, epochs: int) -> None:
+    """Who led in between may have handed out the same records, and written what became of them."""
+    topic = shared_topic(node, "foo", replicas=[1, 2])
+    node.append("foo", b"a")
+
+    async def test() -> None:
+        await Member(node).fetch(topic, max_wait_ms=100, max_records=1)
+        shares = node.broker.share_partitions
+        (led,) = shares.all()
+        partition = led.partition
+        state = State(partition.leader_epoch + epochs, partition.partition_epoch + epochs)
+        partition.apply_state(state, node.clock.monotonic_ms())
+        assert (led.error is None) is (epochs == 1)
+        assert len(shares) == 2 - epochs
 
     at_work(node, test)
 
