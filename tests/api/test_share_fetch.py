@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,7 @@ def test_a_connection_remembers_no_more_sessions_than_there_are(node: ApiNode) -
         await Member(node).fetch(topic, max_wait_ms=100)  # so that the group has something here
         connection = ConnectionState("PLAINTEXT", "127.0.0.1")
         for number in range(1_000):
+            await trio.lowlevel.checkpoint()
             member = Member(node, f"member-{number}")
             member.connection = connection
             await member.fetch(topic)
@@ -402,6 +404,57 @@ def test_a_leader_that_has_missed_an_epoch_reads_the_state_anew(node: ApiNode, e
         partition.apply_state(state, node.clock.monotonic_ms())
         assert (led.error is None) is (epochs == 1)
         assert len(shares) == 2 - epochs
+
+    at_work(node, test)
+
+
+def test_share_partitions_are_loaded_also_where_the_request_that_began_with_them_is_cut_off(node: ApiNode) -> None:
+    """The listener of its connection goes at run time."""
+    topics = [shared_topic(node, f"topic-{number}") for number in range(150)]
+    for number in range(150):
+        node.append(f"topic-{number}", b"a")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        shares = node.broker.share_partitions
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(anna.fetch, *topics, max_wait_ms=1000))
+            while not len(shares):
+                await trio.lowlevel.checkpoint()
+            assert len(shares) < len(topics)
+            nursery.cancel_scope.cancel()
+        begun = [led.key.topic_id for led in shares.all()]
+        await trio.sleep(1)
+        answer = await bert.fetch(*begun, max_wait_ms=1000, max_records=1000)
+        assert len(answer.responses) == len(begun)
+        assert all(topic.partitions[0].acquired_records for topic in answer.responses)
+
+    at_work(node, test)
+
+
+def test_records_are_released_also_where_the_end_of_the_session_is_cut_off(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    for _ in range(8):
+        node.append("foo", *[b"a"] * 500)
+    configure(node, "share.partition.max.record.locks", "4000")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        await bert.fetch(topic)
+        await anna.fetch(topic, max_wait_ms=100, max_records=4000)
+        await anna.acknowledge(topic, (0, 3999, [RELEASE, RENEW] * 2000), renews=True)
+        first = await anna.fetch(max_wait_ms=100, max_records=4000)
+        assert acquired(first)
+        (led,) = node.broker.share_partitions.all()
+        assert led.share is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(anna.acknowledge, topic, epoch=-1))
+            while all(run.change is None for run in led.share.runs()):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        await trio.sleep(1)
+        assert all(run.change is None for run in led.share.runs())
+        assert all(run.is_available for run in led.share.runs())
 
     at_work(node, test)
 

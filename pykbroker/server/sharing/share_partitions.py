@@ -182,20 +182,25 @@ class SharePartitions:
         """
         found: list[LedSharePartition | ApiError] = []
         new: list[LedSharePartition] = []
-        for key in keys:
-            led: LedSharePartition | ApiError | None = self._led.get(key)
-            if led is None:
-                led = self._begin(key)
-                if not isinstance(led, ApiError):
-                    new.append(led)
-            found.append(led)
-            await turn.took(_STEPS_OF_BEGINNING)
-        # Each for itself where they are few: one that has to wait for its coordinator keeps no other waiting.
+        try:
+            for key in keys:
+                led: LedSharePartition | ApiError | None = self._led.get(key)
+                if led is None:
+                    led = self._begin(key)
+                    if not isinstance(led, ApiError):
+                        new.append(led)
+                found.append(led)
+                await turn.took(_STEPS_OF_BEGINNING)
+        finally:  # others may wait for those that are begun, also where the request is cut off with its listener
+            self._load_soon(new)
+        return found
+
+    def _load_soon(self, new: Sequence[LedSharePartition]) -> None:
+        """Load each for itself where they are few: one that has to wait for its coordinator keeps no other waiting."""
         portion = len(new) // _MOST_LOADERS + 1
         for number in range(0, len(new), portion):
             if self._nursery is not None:
                 self._nursery.start_soon(self._load, new[number : number + portion])
-        return found
 
     def _begin(self, key: SharePartitionKey) -> LedSharePartition | ApiError:
         from .led_share_partition import LedSharePartition
@@ -339,14 +344,16 @@ class SharePartitions:
                 "Batch record not found. The request batch offsets are not found in the cache.",
             )
         steps = share.acknowledge_steps(member_id, batches, limits, self.clock.monotonic_ms())
+        change = None
         try:
             change = await turn.through(steps)
         except ApiError as error:
-            self.schedule(led)
-            led.notify()
             return error
         finally:
             steps.close()
+            if change is None:  # it is taken back, and what was locked until now may be free
+                self.schedule(led)
+                led.notify()
         if led.active is not share:
             # It has ended between two steps. Whoever came then has read the state without this change.
             assert led.error is not None
@@ -364,7 +371,8 @@ class SharePartitions:
         """End a member's session; what it has acquired is handed out again. Nobody waits until that is persisted."""
         session = self.sessions.remove(key)
         if session is not None:
-            await self._release(session, turn)
+            with trio.CancelScope(shield=True):  # what is released by half would be nobody's
+                await self._release(session, turn)
 
     async def _release(self, session: ShareSession, turn: Turn) -> None:
         key = session.key

@@ -581,6 +581,8 @@ class SharePartition:
                     elif now_ms < run.deadline_ms:
                         self._assign(run, _ACQUIRED)
                         run.member = change.member
+                        # Its time may have come meanwhile, when it was nothing to be taken back.
+                        self._note_deadline(run.deadline_ms, run.first, run.last)
                     elif run.last < self.start_offset or not self._is_spent(run, change.delivery_count_limit):
                         self._assign(run, _ARCHIVED if run.last < self.start_offset else _AVAILABLE)
                         run.deadline_ms = 0
