@@ -87,21 +87,26 @@ async def _led(context: RequestContext[Broker], group_ids: Iterable[str]) -> dic
 async def _as_the_leader(
     context: RequestContext[Broker], groups: list[OffsetFetchResponseGroup], led: Mapping[str, Lead]
 ) -> list[OffsetFetchResponseGroup]:
-    """Return what was read of groups that this node coordinated meanwhile, and errors for the others."""
+    """Return what was read of groups that this node coordinated meanwhile, and errors for the others: also for those
+    that it has coordinated only since the reads began, of whose lead nobody can be asked.
+    """
     told: dict[Lead, None] = {}
+    is_late = False
     for group in groups:
-        if not group.error_code and group.group_id in led:
-            told[led[group.group_id]] = None
+        lead = led.get(group.group_id)
+        if lead is not None and not group.error_code:
+            told[lead] = None
+        is_late = is_late or (lead is None and not group.error_code)
         await context.turn.took()
     lost: set[Partition] = set()
     for portion in portions(told):
         lost |= await context.node.leadership.lost(portion)
-    if not lost:
+    if not lost and not is_late:
         return groups
     kept = []
     for group in groups:
         lead = led.get(group.group_id)
-        if lead is not None and lead.partition in lost and not group.error_code:
+        if (lead is None or lead.partition in lost) and not group.error_code:
             group = OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR)
         kept.append(group)
         await context.turn.took()

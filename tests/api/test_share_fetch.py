@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import trio
 from pykbroker.api.share_acknowledge import share_acknowledge
 from pykbroker.api.share_fetch import share_fetch
 from pykbroker.metadata.image import GROUP_RESOURCE
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import (
     ClientQuotaRecord,
     ConfigRecord,
@@ -36,6 +38,7 @@ from pykbroker.protocol.records.control import ControlRecordType, EndTransaction
 from pykbroker.replication.reads import FetchIsolation
 from pykbroker.server.network.handlers import ConnectionState
 from pykbroker.server.network.request_meter import RequestMeter
+from pykbroker.server.sharing.share_partitions import SessionsOfConnection
 from pykbroker.sharing.persister import (
     NO_LEADER_EPOCH,
     UNINITIALIZED_START_OFFSET,
@@ -72,6 +75,18 @@ def shared_topic(node: ApiNode, name: str, **options: Any) -> bytes:
     key = SharePartitionKey(GROUP, topic, 0)
     node.persister.state.initialize([Initialization(key, 1, UNINITIALIZED_START_OFFSET)])
     return topic
+
+
+@dataclass(frozen=True)
+class State:
+    """What the controller decides of a partition that this node leads."""
+
+    leader_epoch: int
+    partition_epoch: int
+    leader: int = 1
+    replicas: tuple[int, ...] = (1, 2)
+    isr: tuple[int, ...] = (1, 2)
+    adding_replicas: tuple[int, ...] = ()
 
 
 class Member:
@@ -273,6 +288,82 @@ def test_a_closed_connection_releases_what_it_has_and_the_group_is_forgotten(nod
     at_work(node, test)
 
 
+def test_a_connection_remembers_no_more_sessions_than_there_are(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        await Member(node).fetch(topic, max_wait_ms=100)  # so that the group has something here
+        connection = ConnectionState("PLAINTEXT", "127.0.0.1")
+        for number in range(1_000):
+            await trio.lowlevel.checkpoint()
+            member = Member(node, f"member-{number}")
+            member.connection = connection
+            await member.fetch(topic)
+            await member.fetch(epoch=-1)
+        ends = connection.share_sessions_end
+        assert isinstance(ends, SessionsOfConnection)
+        assert len(ends) < 100
+        ends()
+        await trio.sleep(1)
+        assert len(node.broker.share_partitions) == 1, "anna is there still"
+
+    at_work(node, test)
+
+
+def test_a_group_is_forgotten_with_the_connection_on_which_its_last_session_has_ended(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+
+    async def test() -> None:
+        last = Member(node)
+        await last.fetch(topic, max_wait_ms=100)
+        await last.fetch(epoch=-1)
+        for number in range(100):
+            member = Member(node, f"member-{number}", "others")
+            member.connection = last.connection
+            await member.fetch()
+            await member.fetch(epoch=-1)
+        assert len(node.broker.share_partitions) == 1
+        last.leave()
+        await trio.sleep(1)
+        assert len(node.broker.share_partitions) == 0
+
+    at_work(node, test)
+
+
+def test_acknowledgements_are_refused_whose_share_partition_has_ended_between_two_of_their_turns(
+    node: ApiNode,
+) -> None:
+    topic = shared_topic(node, "foo")
+    for _ in range(8):
+        node.append("foo", *[b"a"] * 500)
+    configure(node, "share.partition.max.record.locks", "4000")
+
+    async def test() -> None:
+        anna = Member(node)
+        await anna.fetch(topic, max_wait_ms=100, max_records=4000)
+        answers: list[Any] = []
+
+        async def acknowledge() -> None:
+            answers.append(await anna.acknowledge(topic, (0, 3999, [ACCEPT, REJECT] * 2000)))
+
+        shares = node.broker.share_partitions
+        (led,) = shares.all()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(acknowledge)
+            while led.share is not None and led.share.delivery_complete_count == 0:
+                await trio.lowlevel.checkpoint()
+            assert not answers
+            led.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            bert = Member(node, "bert")
+            assert acquired(await bert.fetch(topic, max_wait_ms=100, max_records=4000))[0][:2] == (0, 499)
+        ((refused,),) = ([*each.partitions] for each in answers[0].responses)
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        (state,) = node.persister.state.read([reading(topic)])
+        assert not state.batches, "what bert has in hand would be settled"
+
+    at_work(node, test)
+
+
 def test_a_lost_leadership_is_told_at_once(node: ApiNode) -> None:
     topic = shared_topic(node, "foo", replicas=[1, 2])
 
@@ -294,6 +385,76 @@ def test_a_lost_leadership_is_told_at_once(node: ApiNode) -> None:
         assert trio.current_time() < 2
         refused = await anna.acknowledge(topic, (0, 0, [ACCEPT]))
         assert refused.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    at_work(node, test)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_leader_that_has_missed_an_epoch_reads_the_state_anew(node: ApiNode, epochs: int) -> None:
+    """Who led in between may have handed out the same records, and written what became of them."""
+    topic = shared_topic(node, "foo", replicas=[1, 2])
+    node.append("foo", b"a")
+
+    async def test() -> None:
+        await Member(node).fetch(topic, max_wait_ms=100, max_records=1)
+        shares = node.broker.share_partitions
+        (led,) = shares.all()
+        partition = led.partition
+        state = State(partition.leader_epoch + epochs, partition.partition_epoch + epochs)
+        partition.apply_state(state, node.clock.monotonic_ms())
+        assert (led.error is None) is (epochs == 1)
+        assert len(shares) == 2 - epochs
+
+    at_work(node, test)
+
+
+def test_share_partitions_are_loaded_also_where_the_request_that_began_with_them_is_cut_off(node: ApiNode) -> None:
+    """The listener of its connection goes at run time."""
+    topics = [shared_topic(node, f"topic-{number}") for number in range(150)]
+    for number in range(150):
+        node.append(f"topic-{number}", b"a")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        shares = node.broker.share_partitions
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(anna.fetch, *topics, max_wait_ms=1000))
+            while not len(shares):
+                await trio.lowlevel.checkpoint()
+            assert len(shares) < len(topics)
+            nursery.cancel_scope.cancel()
+        begun = [led.key.topic_id for led in shares.all()]
+        await trio.sleep(1)
+        answer = await bert.fetch(*begun, max_wait_ms=1000, max_records=1000)
+        assert len(answer.responses) == len(begun)
+        assert all(topic.partitions[0].acquired_records for topic in answer.responses)
+
+    at_work(node, test)
+
+
+def test_records_are_released_also_where_the_end_of_the_session_is_cut_off(node: ApiNode) -> None:
+    topic = shared_topic(node, "foo")
+    for _ in range(8):
+        node.append("foo", *[b"a"] * 500)
+    configure(node, "share.partition.max.record.locks", "4000")
+
+    async def test() -> None:
+        anna, bert = Member(node), Member(node, "bert")
+        await bert.fetch(topic)
+        await anna.fetch(topic, max_wait_ms=100, max_records=4000)
+        await anna.acknowledge(topic, (0, 3999, [RELEASE, RENEW] * 2000), renews=True)
+        first = await anna.fetch(max_wait_ms=100, max_records=4000)
+        assert acquired(first)
+        (led,) = node.broker.share_partitions.all()
+        assert led.share is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(anna.acknowledge, topic, epoch=-1))
+            while all(run.change is None for run in led.share.runs()):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        await trio.sleep(1)
+        assert all(run.change is None for run in led.share.runs())
+        assert all(run.is_available for run in led.share.runs())
 
     at_work(node, test)
 

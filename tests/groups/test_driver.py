@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from pykbroker.api.offset_fetch import offset_fetch
 from pykbroker.groups.classic.classic_group import ClassicGroup
 from pykbroker.groups.common.records import CoordinatorRecord, group_metadata_record, offset_commit_record
 from pykbroker.groups.offsets import forgotten_topics
@@ -21,6 +22,8 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
 )
 from pykbroker.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
@@ -30,6 +33,7 @@ from pykbroker.protocol.records.control import ControlRecordType, EndTransaction
 from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.coordinators.coordinator_log import encode_batches
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
+from pykbroker.server.runtime.turns import Turn
 from pykbroker.state_machine import CoordinatorContext, Result
 from pykbroker.storage.log.log import AppendOrigin
 
@@ -596,26 +600,59 @@ def test_a_transcript_is_the_same_whenever_it_is_made() -> None:
     assert once() == once()
 
 
-def test_descriptions_of_topologies_go_with_the_groups_that_are_coordinated_elsewhere() -> None:
+@pytest.mark.parametrize("is_loading", [False, True])
+def test_descriptions_of_topologies_go_with_the_groups_that_are_coordinated_elsewhere(is_loading: bool) -> None:
     world = World(CONFIG | {"group.streams.topology.description.plugin.class": "memory"})
 
     async def run() -> None:
         world.create_topic("events", 3)
-        world.create_topic(CONSUMER_OFFSETS, 1)
+        world.create_topic(CONSUMER_OFFSETS, 2)
         async with world.running():
             await world.sleep(100)
+            index = world.driver.partition_for(GROUP)
+            assert index is not None
+            other = next(name for name in "abcdef" if world.driver.partition_for(name) == 1 - index)
             partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
             topics = [OffsetCommitRequestTopic(name="events", partitions=[partition])]
             await world.call("c", OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
             store = world.driver._topology_descriptions()
             assert store is not None
-            for group_id in (GROUP, "of another partition"):
+            for group_id in (GROUP, other):
                 store.put(group_id, 0, TopologyDescription())
-            world.elect(0)
-            await world.sleep(100)
+            world.elect(index)
+            if not is_loading:
+                await world.sleep(100)
             assert store.get(GROUP, 0) is not None, "another epoch of the same leader"
-            world.resign(0)
+            world.resign(index)
             assert store.get(GROUP, 0) is None
-            assert store.get("of another partition", 0) is not None
+            assert store.get(other, 0) is not None
 
     run_simulated(run)
+
+
+def test_no_offsets_are_told_of_a_partition_that_is_led_here_since_the_request_was_begun() -> None:
+    class Slow(Turn):
+        async def took(self, steps: int = 1) -> None:
+            await trio.sleep(0.01)
+
+    async def main(world: World) -> None:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        topics = [OffsetCommitRequestTopic(name="events", partitions=[partition])]
+        await world.call("c", OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
+        world.resign(0)
+        groups = [OffsetFetchRequestGroup(group_id=group_id) for group_id in ("a", "b", "c", GROUP)]
+        context = world.context("c", OffsetFetchRequest, 9)
+        context.turn = Slow()
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def lead_again() -> None:
+                await trio.sleep(0.045)  # each group was looked at, to see who leads
+                world.elect(0)
+
+            response: Any = await offset_fetch(context, OffsetFetchRequest(groups=groups))
+        assert world.driver.active_partitions == [0]
+        assert {group.error_code for group in response.groups} == {ErrorCode.NOT_COORDINATOR}
+        assert not any(group.topics for group in response.groups)
+
+    in_world(main)

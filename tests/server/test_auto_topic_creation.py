@@ -12,7 +12,12 @@ from pykbroker.config import BrokerConfig
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader
-from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.auto_topic_creation import MOST_CLIENT_CHARACTERS, MOST_PENDING, AutoTopicCreation
 from pykbroker.sim.clock import SimulatedClock
@@ -183,6 +188,28 @@ def test_a_controller_that_does_not_know_the_request_keeps_nobody_from_the_next_
                 await create(creation, "a")
                 await controller.answer()
             assert controller.names == [["a"], ["a"]]
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_an_error_that_is_not_known_here_is_told_and_ends_nothing() -> None:
+    class Newer(SlowController):
+        async def forward(self, client: RequestContext[object], request: CreateTopicsRequest) -> CreateTopicsResponse:
+            response = await super().forward(client, request)
+            for topic in response.topics:
+                topic.error_code = 4_711
+            return response
+
+    async def main() -> None:
+        controller = Newer()
+        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(creation.run)
+            creation.create_internal([CreatableTopic(name="changelog")], 1_000, client=asking())
+            await trio.testing.wait_all_tasks_blocked()
+            await controller.answer()
+            assert creation.errors_of(["changelog"]) == [("changelog", ErrorCode.UNKNOWN_SERVER_ERROR.description)]
             nursery.cancel_scope.cancel()
 
     trio.run(main)

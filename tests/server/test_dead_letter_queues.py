@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from pykbroker.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.metadata_records import (
     BrokerEndpoint,
@@ -391,5 +391,25 @@ def test_letters_without_a_topic_for_them_are_given_up(scene: Scene) -> None:
             scene.configure("errors.deadletterqueue.topic.name", topic)
             assert await scene.reject(1) is None
             await scene.until_settled(number)
+
+    at_work(scene, test)
+
+
+def test_letters_that_wait_for_a_place_get_one_where_others_in_front_of_them_have_ended(scene: Scene) -> None:
+    groups = [*(f"group-{number}" for number in range(11)), GROUP]
+    for group in groups:
+        scene.configure("share.auto.offset.reset", "earliest", group)
+        scene.configure("errors.deadletterqueue.topic.name", "dlq.deaf", group)
+        scene.node.persister.state.initialize([Initialization(scene.key(group), 1, 0)])
+
+    async def test() -> None:
+        async with scene.topics.serving(scene.node), scene.topics.serving(scene.node, "deaf", is_deaf=True):
+            for group in groups:
+                assert await scene.reject(1, group) is None
+            await trio.sleep(1)  # four requests are in flight, and eight groups wait for a place
+            for group in groups[:-1]:
+                (await scene.led(group)).end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            scene.node.change_partition("dlq.deaf", 0, leader=THERE, isr=[THERE])
+            await scene.until(lambda: scene.topics.offsets == [0])
 
     at_work(scene, test)

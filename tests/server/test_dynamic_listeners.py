@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trio
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
@@ -122,6 +123,24 @@ def test_the_log_tells_the_port_of_a_listener_that_takes_any(broker: Broker, cap
     found = told()
     assert found is not None
     assert is_served(int(found[1]))
+
+
+def test_the_name_of_this_machine_is_not_asked_for_on_the_event_loop(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of names that does not answer would keep every client waiting."""
+    on_the_loop: list[bool] = []
+
+    def asked() -> str:
+        on_the_loop.append(trio.lowlevel.in_trio_run())
+        return "localhost"
+
+    monkeypatch.setattr(socket, "getfqdn", asked)
+    (port,) = take_ports(1)
+    listeners = f"{own(broker)},EXTRA://:{port}"
+    assert altered(broker, listeners=listeners, listener__security__protocol__map=MAP) is None
+    soon(lambda: is_served(port) and bool(on_the_loop))
+    assert not any(on_the_loop)
 
 
 def test_a_listener_moves_and_goes_with_its_connections(broker: Broker) -> None:

@@ -14,8 +14,8 @@ from pykbroker.metadata.topic_names import SHARE_STATE_TOPIC
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.server.coordinators.share_persister import PATIENCE_MS
-from pykbroker.server.coordinators.share_state_questions import QUESTIONS, Question
-from pykbroker.server.coordinators.share_state_queues import MOST_READINGS
+from pykbroker.server.coordinators.share_state_questions import QUESTIONS, WRITE, Question
+from pykbroker.server.coordinators.share_state_queues import MOST_READINGS, Queued, ShareStateQueue
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener import Listener
 from pykbroker.server.network.needs import NOTHING
@@ -288,6 +288,63 @@ def test_later_write_waits_for_an_earlier_one_that_is_tried_again(tmp_path: Path
         assert cluster.other.state.shard.states[key].start_offset == 7
 
     clustered(tmp_path, main)
+
+
+def test_write_waits_for_an_earlier_one_also_where_nobody_waits_for_one_in_between(tmp_path: Path) -> None:
+    async def main(cluster: Cluster) -> None:
+        key = cluster.key()
+        ended: list[str] = []
+
+        async def write(name: str, start_offset: int, given_up: trio.CancelScope) -> None:
+            with given_up:
+                assert await cluster.persister.write([writing(key, start_offset=start_offset)]) == [Outcome(key)]
+                ended.append(name)
+
+        async with cluster.other.serving(cluster.node.network), trio.open_nursery() as nursery:
+            await cluster.persister.initialize([Initialization(key, 1, 0)])
+            cluster.other.told = [ErrorCode.NOT_COORDINATOR] * 4
+            given_up = trio.CancelScope()
+            nursery.start_soon(write, "first", 5, trio.CancelScope())
+            await trio.sleep(0.01)
+            nursery.start_soon(write, "second", 6, given_up)
+            await trio.sleep(0.01)
+            nursery.start_soon(write, "third", 7, trio.CancelScope())
+            await trio.sleep(0.01)
+            given_up.cancel()
+            await trio.sleep(0.01)
+            nursery.start_soon(write, "fourth", 8, trio.CancelScope())
+        assert ended == ["first", "third", "fourth"]
+        assert cluster.other.state.shard.states[key].start_offset == 8
+
+    clustered(tmp_path, main)
+
+
+def test_queue_of_many_groups_is_not_gone_through_for_each_of_them() -> None:
+    class Looked:
+        def __init__(self) -> None:
+            self.count = 0
+
+    looked = Looked()
+
+    class Waiting(Queued):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "group_id":
+                looked.count += 1
+            return super().__getattribute__(name)
+
+    queue = ShareStateQueue()
+    many = 2_000
+    for number in range(many):
+        key = SharePartitionKey(f"group-{number}", bytes(16), 0)
+        queue.put(Waiting(WRITE, key.group_id, [writing(key)], 1))
+
+    async def main() -> None:
+        for number in range(many):
+            (taken,) = await queue.take()
+            assert taken.group_id == f"group-{number}"
+
+    trio.run(main)
+    assert looked.count < 10 * many
 
 
 def test_what_nobody_waits_for_any_more_is_not_sent(tmp_path: Path) -> None:

@@ -100,6 +100,13 @@ def test_a_record_is_handed_out_as_often_as_the_limit_says() -> None:
     assert (share.start_offset, share.in_flight) == (1, 0)
 
 
+def test_the_number_of_deliveries_stays_within_what_answers_and_states_have_room_for() -> None:
+    share = load(StateBatch(0, 0, AVAILABLE, 32_767))
+    assert acquire(share, log(1)) == [(0, 0, 32_767)]
+    change = share.release("anna", LIMITS)
+    assert [batch.delivery_count for batch in change.batches] == [32_767]
+
+
 def test_records_that_fail_come_in_ever_smaller_portions_and_the_last_time_alone() -> None:
     share, limits = SharePartition(0), LIMITS._replace(delivery_count_limit=5)
     portions = []
@@ -183,6 +190,31 @@ def test_time_that_is_over_while_a_write_fails_frees_the_records() -> None:
     assert not share.expire(LIMITS, 30_000)
     assert share.complete(change, is_persisted=False, now_ms=30_000)
     assert acquire(share, log(2), member="bert") == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize("ends", ["refused", "closed", "not persisted"])
+def test_a_lock_whose_time_ends_while_a_word_on_its_records_is_looked_at_ends_all_the_same(ends: str) -> None:
+    share = SharePartition(0)
+    acquire(share, log(2), max_records=2)
+    acquire(share, log(2, 2), max_records=2, member="bert")
+    words = [Acknowledgement(0, 1, [ACCEPT]), Acknowledgement(2, 3, [ACCEPT])]
+    steps = share.acknowledge_steps("anna", words[:1] if ends == "not persisted" else words, LIMITS, 0)
+    next(steps)
+    if ends == "not persisted":
+        with pytest.raises(StopIteration) as done:
+            next(steps)
+        steps = share.complete_steps(done.value.value, is_persisted=False, now_ms=LIMITS.record_lock_duration_ms - 1)
+    share.expire(LIMITS, LIMITS.record_lock_duration_ms)
+    if ends == "refused":
+        with pytest.raises(ApiError):
+            next(steps)
+    elif ends == "closed":
+        steps.close()
+    else:
+        list(steps)
+    assert share.next_deadline_ms() == LIMITS.record_lock_duration_ms
+    share.expire(LIMITS, LIMITS.record_lock_duration_ms)
+    assert [run.state for run in share.runs()] == [AVAILABLE, AVAILABLE]
 
 
 def test_a_gap_in_what_was_persisted_is_read_first() -> None:

@@ -13,11 +13,12 @@ from pykbroker.protocol.messages.streams_group_records import (
     StreamsGroupTopologyKey,
     StreamsGroupTopologyValue,
 )
+from pykbroker.state_machine import BadRecord
 
 from ..common.group import Group
 from ..common.topics import TopicsView
 from ..modern.modern_member import STATIC_LEAVING_EPOCH
-from ..modern.modern_replay import ModernReplay, Partitioned, check_epoch
+from ..modern.modern_replay import ModernReplay, Partitioned
 from .streams_group import StreamsGroup
 from .streams_group_member import StreamsGroupMember
 from .streams_records import RECORDS
@@ -62,8 +63,8 @@ class StreamsReplay(ModernReplay[StreamsGroup, StreamsGroupMember, TasksTuple]):
 
     def _check(self, kind: object, value: Any) -> None:
         super()._check(kind, value)
-        if kind is StreamsGroupTopologyKey:
-            check_epoch(value.epoch, 0)
+        if kind is StreamsGroupTopologyKey and value.epoch < 0:  # clients choose it: no other number is too high
+            raise BadRecord(f"there is no epoch {value.epoch} of a topology")
 
     def _partitions_of(self, value: object) -> Iterable[Sequence[Partitioned]]:
         match value:

@@ -10,7 +10,7 @@ and `InMemoryTopologyDescriptionPlugin`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from random import Random
 from typing import Final
@@ -86,11 +86,11 @@ class TopologyDescriptions:
         epoch, description, _ = self._known.get(group_id, (-1, None, 0))
         return description if epoch == topology_epoch else None
 
-    def delete_all_of(self, groups: Container[str]) -> None:
+    def delete_all_of(self, is_gone: Callable[[str], bool]) -> None:
         """Delete the descriptions of groups that another node coordinates from now on: nobody asks here for them, and
         they would take the room of others for as long as the process lives.
         """
-        for group_id in [each for each in self._known if each in groups]:
+        for group_id in list(filter(is_gone, self._known)):
             self.delete(group_id)
 
     def delete(self, group_id: str) -> None:

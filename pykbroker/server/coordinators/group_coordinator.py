@@ -182,7 +182,11 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
     def on_resignation(self, index: int) -> None:
         led = self._shards.get(index)
         if self._descriptions is not None and led is not None:
-            self._descriptions.delete_all_of(led.shard.groups)
+            # A shard that loads does not know all of its groups yet.
+            known = led.shard.groups
+            self._descriptions.delete_all_of(
+                lambda group_id: group_id in known or self.partition_for(group_id) in (None, index)
+            )
         super().on_resignation(index)
 
     # Share groups

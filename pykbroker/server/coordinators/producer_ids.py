@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import trio
 
+from pykbroker.client.errors import code_of
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -69,7 +70,7 @@ class ProducerIds:
         if response.error_code == ErrorCode.STALE_BROKER_EPOCH:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if response.error_code:
-            return ErrorCode(response.error_code)
+            return code_of(response.error_code)
         self._next = response.producer_id_start
         self._end = response.producer_id_start + response.producer_id_len
         return ErrorCode.NONE

@@ -199,35 +199,48 @@ def _not_yet(question: Question[AskedT, AnswerT], asked: AskedT) -> AnswerT:
     return question.failed(question.key(asked), error_code, error_code.description)
 
 
-class _Earlier:
-    """The earlier questions about the same share partitions."""
+class _Place:
+    """The place of a question in the order. earlier: the questions about the same share partitions before it, in whose
+    place it stands, too, once it is given up.
+    """
 
-    def __init__(self, ends: Sequence[trio.Event]) -> None:
-        self._ends = ends
+    def __init__(self, earlier: Sequence[_Place]) -> None:
+        self.earlier = earlier
+        self.is_over = trio.Event()
 
     async def wait(self) -> None:
-        """Return when all of them are answered, or given up."""
-        for end in self._ends:
-            await end.wait()
+        """Return when all earlier ones are answered, or given up, and those before them, too."""
+        while self.earlier:
+            await self.earlier[0].is_over.wait()
+            first, *others = self.earlier
+            self.earlier = [*(each for each in first.earlier if each not in others), *others]
 
 
 class _Order:
-    """The order of questions by share partition: each waits for those that were there before it."""
+    """The order of questions by share partition: each waits for those that were there before it. One that is given up
+    while it waits lets nobody pass those that it has waited for.
+    """
 
     def __init__(self) -> None:
-        self._last: dict[SharePartitionKey, trio.Event] = {}
+        self._last: dict[SharePartitionKey, _Place] = {}
 
     @contextmanager
-    def of(self, keys: Sequence[SharePartitionKey]) -> Iterator[_Earlier]:
+    def of(self, keys: Sequence[SharePartitionKey]) -> Iterator[_Place]:
         """Have a place in the order of each of the keys, until this is over."""
-        own = trio.Event()
-        earlier = dict.fromkeys(self._last[key] for key in keys if key in self._last)
+        before = {key: self._last[key] for key in keys if key in self._last}
+        own = _Place(list(dict.fromkeys(before.values())))
         for key in keys:
             self._last[key] = own
         try:
-            yield _Earlier(list(earlier))
+            yield own
         finally:
-            own.set()
+            own.is_over.set()
             for key in keys:
                 if self._last.get(key) is own:
-                    del self._last[key]
+                    self._give_back(key, before.get(key))
+
+    def _give_back(self, key: SharePartitionKey, place: _Place | None) -> None:
+        if place is None or place.is_over.is_set():
+            del self._last[key]
+        else:
+            self._last[key] = place

@@ -38,7 +38,7 @@ _AnyQuestion: TypeAlias = Question[Any, Any]
 
 
 @dataclass(eq=False, slots=True)
-class _Queued:
+class Queued:
     """A part of a question waits to be sent and answered. answer: None where it is not known what became of it."""
 
     question: _AnyQuestion
@@ -48,30 +48,46 @@ class _Queued:
     answer: DeferredAnswer[list[Any] | None] = field(default_factory=DeferredAnswer)
 
 
-class _Queue:
+class ShareStateQueue:
+    """The queue of one broker: what waits, by kind and group, which take turns."""
+
     def __init__(self) -> None:
-        self.waiting: dict[_Queued, None] = {}
+        self._waiting: dict[tuple[_AnyQuestion, str], dict[Queued, None]] = {}
         self._more = Signal()
 
-    def put(self, queued: _Queued) -> None:
-        self.waiting[queued] = None
+    def put(self, queued: Queued) -> None:
+        self._waiting.setdefault((queued.question, queued.group_id), {})[queued] = None
         self._more.set()
 
-    async def take(self) -> list[_Queued]:
+    def withdraw(self, queued: Queued) -> None:
+        """Send it no more, where it waits still."""
+        like = self._waiting.get((queued.question, queued.group_id))
+        if like is not None and queued in like:
+            del like[queued]
+            if not like:
+                del self._waiting[queued.question, queued.group_id]
+
+    def all(self) -> list[Queued]:
+        """Return all that waits."""
+        return [queued for like in self._waiting.values() for queued in like]
+
+    async def take(self) -> list[Queued]:
         """Return what goes in the next request, when there is anything."""
-        while not self.waiting:
+        while not self._waiting:
             await self._more.next()
-        first = next(iter(self.waiting))
-        taken: list[_Queued] = []
-        room = _most_of(first.question)
-        for queued in list(self.waiting):
-            if queued.question is not first.question or queued.group_id != first.group_id:
-                continue
+        kind = next(iter(self._waiting))
+        like = self._waiting.pop(kind)
+        taken: list[Queued] = []
+        room = _most_of(kind[0])
+        for queued in like:
             if taken and queued.size > room:
                 break
             room -= queued.size
             taken.append(queued)
-            del self.waiting[queued]
+        for queued in taken:
+            del like[queued]
+        if like:
+            self._waiting[kind] = like  # behind the others, which have their turn first
         return taken
 
 
@@ -80,7 +96,7 @@ class ShareStateQueues:
 
     def __init__(self, inter_broker: InterBroker) -> None:
         self._inter_broker = inter_broker
-        self._queues: dict[int, _Queue] = {}
+        self._queues: dict[int, ShareStateQueue] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -95,18 +111,18 @@ class ShareStateQueues:
                     self._nursery = None
         finally:
             for queue in self._queues.values():
-                for queued in list(queue.waiting):
+                for queued in queue.all():
                     queued.answer.complete(None)
 
     async def ask(self, node_id: int, question: Question[AskedT, AnswerT], asked: Sequence[AskedT]) -> list[AnswerT]:
         """Return the broker's answer for each; NETWORK_EXCEPTION where it is not known what became of it."""
         queue = self._queue(node_id)
         places: list[list[int]] = []
-        parts: list[_Queued] = []
+        parts: list[Queued] = []
         for part in _parts(question, asked):
             some = [asked[place] for place in part]
             size = sum(map(question.weight, some))
-            queued = _Queued(question, question.key(some[0]).group_id, some, size)
+            queued = Queued(question, question.key(some[0]).group_id, some, size)
             places.append(part)
             parts.append(queued)
             if queue is not None:
@@ -122,25 +138,25 @@ class ShareStateQueues:
                     answers[place] = answer
         finally:
             for queued in parts:
-                queue.waiting.pop(queued, None)
+                queue.withdraw(queued)
         return answers
 
-    def _queue(self, node_id: int) -> _Queue | None:
+    def _queue(self, node_id: int) -> ShareStateQueue | None:
         """Return the broker's queue; None where this node does not send anything any more."""
         queue = self._queues.get(node_id)
         if self._nursery is None:
             return None
         if queue is None:
-            queue = self._queues[node_id] = _Queue()
+            queue = self._queues[node_id] = ShareStateQueue()
             for number in range(REQUESTS_IN_FLIGHT):
                 self._nursery.start_soon(self._send_all, node_id, queue, f"share state {number}")
         return queue
 
-    async def _send_all(self, node_id: int, queue: _Queue, purpose: str) -> None:
+    async def _send_all(self, node_id: int, queue: ShareStateQueue, purpose: str) -> None:
         while True:
             await self._send(node_id, await queue.take(), purpose)
 
-    async def _send(self, node_id: int, taken: Sequence[_Queued], purpose: str) -> None:
+    async def _send(self, node_id: int, taken: Sequence[Queued], purpose: str) -> None:
         question, group_id = taken[0].question, taken[0].group_id
         request = question.message(group_id, [each for queued in taken for each in queued.asked])
         try:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from pykbroker.client.errors import code_of
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
@@ -183,10 +184,10 @@ class AutoTopicCreation:
     def _note_refusals(self, response: CreateTopicsResponse, remembered_ms: int) -> None:
         for topic in response.topics:
             if topic.error_code not in _CREATED_OR_THERE:
-                error, reason = ErrorCode(topic.error_code).name, printable(topic.error_message)
-                self._refusals.warning("topic %s is not created: %s: %s", printable(topic.name), error, reason)
+                error, reason = code_of(topic.error_code), printable(topic.error_message)
+                self._refusals.warning("topic %s is not created: %s: %s", printable(topic.name), error.name, reason)
                 if remembered_ms > 0:
-                    words = topic.error_message or ErrorCode(topic.error_code).description
+                    words = topic.error_message or error.description
                     self._remember(topic.name, words, remembered_ms)
 
     def _remember(self, name: str, error: str, remembered_ms: int) -> None:

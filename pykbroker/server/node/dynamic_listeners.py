@@ -196,7 +196,7 @@ class DynamicListeners:
                     await self._add(each, dynamic)
                 except ConfigurationError as error:
                     self._tell(error)
-        self._advertise(wanted)
+        await self._advertise(wanted)
 
     async def _add(self, each: ListenerConfig, dynamic: Dynamic) -> None:
         """Raises ConfigurationError, and nothing has changed."""
@@ -240,11 +240,13 @@ class DynamicListeners:
             self._sasl.remove_listener(name)
         _log.info("the listener %s is gone, since the settings of the cluster want it", each)
 
-    def _advertise(self, wanted: Listeners) -> None:
-        """Tell the cluster of the listeners that are there, and may be told of."""
+    async def _advertise(self, wanted: Listeners) -> None:
+        """Tell the cluster of the listeners that are there, and may be told of. A server of names is perhaps asked for
+        this machine's, and takes its time.
+        """
         of_file = {each.name: each for each in self._static.advertised}
         shown = [of_file.get(each.name, each) for each in wanted.advertised if each.name in self._served]
-        self._membership.advertise(bound(shown, self._acceptors))
+        self._membership.advertise(await self._threads.run(bound, shown, dict(self._acceptors)))
 
     def _tell(self, error: ConfigurationError) -> None:
         self.errors.apply += 1

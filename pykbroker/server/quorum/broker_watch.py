@@ -15,9 +15,9 @@ from typing import Final
 
 import trio
 
+from pykbroker.client.errors import code_of
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.metadata.registrations import BrokerRegistration
-from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 from ..network.transport import Address, Network
@@ -147,7 +147,7 @@ class BrokerWatch:
             _log.info(
                 "broker %d is not fenced, the controller answers with %s",
                 broker.id,
-                ErrorCode(response.error_code).name,
+                code_of(response.error_code).name,
             )
 
 

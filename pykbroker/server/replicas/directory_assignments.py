@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 import trio
 
+from pykbroker.client.errors import code_of
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
@@ -79,14 +79,14 @@ class DirectoryAssignments:
             )
         )
         if response.error_code:
-            error = ErrorCode(response.error_code).name
+            error = code_of(response.error_code).name
             _log.warning("the controller does not assign replicas to log directories, and is asked again: %s", error)
             return False
         for directory in response.directories:
             for topic in directory.topics:
                 for each in topic.partitions:
                     if each.error_code:
-                        error = ErrorCode(each.error_code).name
+                        error = code_of(each.error_code).name
                         at = (each.partition_index, uuid_to_text(topic.topic_id))
                         _log.info("partition %d of topic id %s is not assigned to a log directory: %s", *at, error)
         return True

@@ -386,13 +386,17 @@ class DeadLetterQueues:
     def _give_place(self, node_id: int, place: int) -> None:
         places = self._places[node_id]
         places.append(place)
+        parked = self._parked.get(node_id, deque())
         if len(places) == MOST_TO_ONE_NODE:
+            # Those that were made ready may not have needed their places, and nobody is left to wake the others.
             del self._places[node_id]
-        parked = self._parked.get(node_id)
-        if parked:
+            woken = len(parked)
+        else:
+            woken = min(1, len(parked))
+        for _ in range(woken):
             self._make_ready(parked.popleft())
-            if not parked:
-                del self._parked[node_id]
+        if woken and not parked:
+            del self._parked[node_id]
 
     # Copies
 

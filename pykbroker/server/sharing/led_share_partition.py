@@ -93,7 +93,7 @@ class _Queued(NamedTuple):
 
 
 class LedSharePartition:
-    """One share partition. leader_epoch: the one in which it is led; a new one of the same leader changes nothing.
+    """One share partition. leader_epoch: the one in which it is led; the next one of the same leader changes nothing.
 
     share: its rules and state, once it is active. error: why it has ended. watchers: in order of their arrival.
     lock_timeouts: records that were taken back since their time was over.
@@ -107,6 +107,7 @@ class LedSharePartition:
         "_persister",
         "_queue",
         "_schedule",
+        "_seen_leader_epoch",
         "_spawn",
         "_traffic",
         "error",
@@ -140,7 +141,7 @@ class LedSharePartition:
         """
         self.key = key
         self.partition = partition
-        self.leader_epoch = partition.leader_epoch
+        self.leader_epoch = self._seen_leader_epoch = partition.leader_epoch
         self.state = ShareState.LOADING
         self.share: SharePartition | None = None
         self.error: ApiError | None = None
@@ -189,8 +190,10 @@ class LedSharePartition:
         self.notify()
 
     def partition_changed(self, partition: Partition) -> None:
-        """The log has more or less, or is led elsewhere."""
-        if not partition.is_leader:
+        """The log has more or less, or is led elsewhere, or was between two epochs that this node has seen."""
+        epoch, before = partition.leader_epoch, self._seen_leader_epoch
+        self._seen_leader_epoch = epoch
+        if not partition.is_leader or epoch > before + 1:
             self.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif self.watchers:
             self.notify()

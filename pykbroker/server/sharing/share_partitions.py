@@ -185,20 +185,25 @@ class SharePartitions:
         """
         found: list[LedSharePartition | ApiError] = []
         new: list[LedSharePartition] = []
-        for key in keys:
-            led: LedSharePartition | ApiError | None = self._led.get(key)
-            if led is None:
-                led = self._begin(key)
-                if not isinstance(led, ApiError):
-                    new.append(led)
-            found.append(led)
-            await turn.took(_STEPS_OF_BEGINNING)
-        # Each for itself where they are few: one that has to wait for its coordinator keeps no other waiting.
+        try:
+            for key in keys:
+                led: LedSharePartition | ApiError | None = self._led.get(key)
+                if led is None:
+                    led = self._begin(key)
+                    if not isinstance(led, ApiError):
+                        new.append(led)
+                found.append(led)
+                await turn.took(_STEPS_OF_BEGINNING)
+        finally:  # others may wait for those that are begun, also where the request is cut off with its listener
+            self._load_soon(new)
+        return found
+
+    def _load_soon(self, new: Sequence[LedSharePartition]) -> None:
+        """Load each for itself where they are few: one that has to wait for its coordinator keeps no other waiting."""
         portion = len(new) // _MOST_LOADERS + 1
         for number in range(0, len(new), portion):
             if self._nursery is not None:
                 self._nursery.start_soon(self._load, new[number : number + portion])
-        return found
 
     def _begin(self, key: SharePartitionKey) -> LedSharePartition | ApiError:
         from .led_share_partition import LedSharePartition
@@ -348,14 +353,20 @@ class SharePartitions:
                 "Batch record not found. The request batch offsets are not found in the cache.",
             )
         steps = share.acknowledge_steps(member_id, batches, limits, self.clock.monotonic_ms())
+        change = None
         try:
             change = await turn.through(steps)
         except ApiError as error:
-            self.schedule(led)
-            led.notify()
             return error
         finally:
             steps.close()
+            if change is None:  # it is taken back, and what was locked until now may be free
+                self.schedule(led)
+                led.notify()
+        if led.active is not share:
+            # It has ended between two steps. Whoever came then has read the state without this change.
+            assert led.error is not None
+            return led.error
         if not change:
             self.traffic.count_acknowledged(batches)
             self.schedule(led)
@@ -369,7 +380,8 @@ class SharePartitions:
         """End a member's session; what it has acquired is handed out again. Nobody waits until that is persisted."""
         session = self.sessions.remove(key)
         if session is not None:
-            await self._release(session, turn)
+            with trio.CancelScope(shield=True):  # what is released by half would be nobody's
+                await self._release(session, turn)
 
     async def _release(self, session: ShareSession, turn: Turn) -> None:
         key = session.key
@@ -385,25 +397,28 @@ class SharePartitions:
                 led.persist(change)
             await turn.took(_STEPS_OF_RELEASE)
 
-    def knows(self, owner: object, key: SessionKey) -> bool:
-        """Tell whether a session is the connection's still, or its group has something here."""
+    def owns(self, owner: object, key: SessionKey) -> bool:
+        """Tell whether a session is the connection's still."""
         session = self.sessions.get(key)
-        return (session is not None and session.owner is owner) or key.group_id in self._of_group
+        return session is not None and session.owner is owner
 
-    def connection_closed(self, owner: object, keys: Iterable[SessionKey]) -> None:
+    def has_group(self, group_id: str) -> bool:
+        """Tell whether the group has share partitions or sessions here."""
+        return group_id in self._of_group or self.sessions.has_members(group_id)
+
+    def connection_closed(self, owner: object, keys: Iterable[SessionKey], group_ids: Iterable[str]) -> None:
         """End the sessions that began on a connection and were not begun anew on another one.
 
-        Others may begin theirs in their place at once; what was acquired is given back in turns.
+        Others may begin theirs in their place at once; what was acquired is given back in turns. group_ids: of all
+        groups that had sessions on the connection; what has no member any more is forgotten.
         """
         if self._nursery is None:
             return
         ended: list[ShareSession] = []
-        group_ids: dict[str, None] = {}
         for key in keys:
-            group_ids[key.group_id] = None
-            session = self.sessions.get(key)
-            if session is not None and session.owner is owner:
-                self.sessions.remove(key)
+            if self.owns(owner, key):
+                session = self.sessions.remove(key)
+                assert session is not None
                 ended.append(session)
         self._nursery.start_soon(self._release_all, ended, list(group_ids))
 
@@ -494,18 +509,29 @@ async def outcome_of(outcome: Outcome) -> ApiError | None:
 
 
 class SessionsOfConnection:
-    """The share sessions that began on one connection: they end with it (`ConnectionState.share_sessions_end`)."""
+    """The share sessions that began on one connection: they end with it (`ConnectionState.share_sessions_end`).
+
+    Sessions that have ended are forgotten now and then, but not the groups that have something here still: perhaps
+    theirs was the last one.
+    """
 
     def __init__(self, shares: SharePartitions) -> None:
         self._shares = shares
         self._keys: dict[SessionKey, None] = {}
+        self._group_ids: dict[str, None] = {}
         self._most = _FEW_SESSIONS
+
+    def __len__(self) -> int:
+        """Return how many sessions and groups are remembered."""
+        return len(self._keys) + len(self._group_ids)
 
     def add(self, key: SessionKey) -> None:
         self._keys[key] = None
-        if len(self._keys) > self._most:
-            self._keys = {each: None for each in self._keys if self._shares.knows(self, each)}
-            self._most = 2 * len(self._keys) + _FEW_SESSIONS
+        self._group_ids[key.group_id] = None
+        if len(self) > self._most:
+            self._keys = {each: None for each in self._keys if self._shares.owns(self, each)}
+            self._group_ids = {each: None for each in self._group_ids if self._shares.has_group(each)}
+            self._most = 2 * len(self) + _FEW_SESSIONS
 
     def __call__(self) -> None:
-        self._shares.connection_closed(self, self._keys)
+        self._shares.connection_closed(self, self._keys, self._group_ids)

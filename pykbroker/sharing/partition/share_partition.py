@@ -79,6 +79,8 @@ MOST_ACQUIRED: Final = 500
 _SPARE_DEADLINES: Final = 256
 _LETTER_AGAIN_MS: Final = 1000
 """Behind a failed write, until a record is made ARCHIVING once more."""
+_MOST_DELIVERIES: Final = (1 << 15) - 1
+"""What the protocol and the persister have room for. No limit is as high, but a state that was written may be."""
 _ISOLATED_FROM: Final = 3
 """With a limit of two deliveries nobody could tell the last one from the second."""
 
@@ -336,7 +338,7 @@ class SharePartition:
 
     def _acquire_run(self, acquisition: _Acquisition, run: Run) -> Acquired:
         run.state, run.member, run.deadline_ms = _ACQUIRED, acquisition.member, acquisition.deadline_ms
-        run.delivery_count += 1
+        run.delivery_count = min(run.delivery_count + 1, _MOST_DELIVERIES)
         self._note_deadline(run.deadline_ms, run.first, run.last)
         return Acquired(run.first, run.last, run.delivery_count)
 
@@ -579,6 +581,8 @@ class SharePartition:
                     elif now_ms < run.deadline_ms:
                         self._assign(run, _ACQUIRED)
                         run.member = change.member
+                        # Its time may have come meanwhile, when it was nothing to be taken back.
+                        self._note_deadline(run.deadline_ms, run.first, run.last)
                     elif run.last < self.start_offset or not self._is_spent(run, change.delivery_count_limit):
                         self._assign(run, _ARCHIVED if run.last < self.start_offset else _AVAILABLE)
                         run.deadline_ms = 0

@@ -129,10 +129,12 @@ def test_a_large_assignment_is_not_computed_in_a_heartbeat() -> None:
     assert not group.target_assignment
 
 
-def test_records_are_read_back() -> None:
+@pytest.mark.parametrize("topology_epoch", [0, 1 << 30, (1 << 31) - 1])
+def test_records_are_read_back(topology_epoch: int) -> None:
     shard = GroupShard(GroupConfig(), Random(1), TOPICS)
     context = CoordinatorContext(api_version=0)
-    request = streams_joining("g", "m", topology(subtopology("0", "a")), endpoint=("h", 1), tags={"z": "1"})
+    brought = topology(subtopology("0", "a"), epoch=topology_epoch)
+    request = streams_joining("g", "m", brought, endpoint=("h", 1), tags={"z": "1"})
     result = shard.handle(request, Token(1), 0, context, 1)
     again = GroupShard(GroupConfig(), Random(1), TOPICS)
     for record in result.records:
