@@ -31,7 +31,7 @@ GROUP = "g"
 
 
 class _Persister(MemoryPersister):
-    """gate: initializations wait for it. asked: what was asked of it, in order."""
+    """gate: initializations and deletions wait for it. asked: what was asked of it, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,6 +46,8 @@ class _Persister(MemoryPersister):
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> list[Outcome]:
         self.asked.append("delete")
+        if self.gate is not None:
+            await self.gate.wait()
         return await super().delete(keys)
 
 
@@ -246,6 +248,37 @@ def test_a_client_that_leaves_while_its_group_is_deleted_can_ask_again() -> None
         assert node.world.driver.share_states._turns == {}
         assert await node.delete() == ErrorCode.NONE
         assert not node.has_state()
+
+    _run(scenario)
+
+
+def test_a_deletion_ends_with_the_coordinator_that_began_with_it() -> None:
+    """The next coordinator may create the state again, which an old deletion that is tried again would take away."""
+
+    async def scenario(node: _Node) -> None:
+        await node.beat("a", await node.joined("a"))
+        await node.beat("a", -1)
+        node.persister.gate = trio.Event()
+        answers: list[int] = []
+
+        async def delete() -> None:
+            answers.append(await node.delete())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(delete)
+            await trio.sleep(1)
+            node.world.resign(0)
+            await trio.sleep(1)
+            assert answers == [ErrorCode.NOT_COORDINATOR]
+            node.world.elect(0)
+            await node.world.driver.wait_until_active(0)
+            joining = await node.beat("a")
+            assert not joining.error_code
+            await trio.sleep(1)
+            node.persister.gate.set()
+            await node.joined("a")
+        await trio.sleep(60)
+        assert all(map(node.has_state, range(3)))
 
     _run(scenario)
 

@@ -181,13 +181,17 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
 
     def on_resignation(self, index: int) -> None:
         led = self._shards.get(index)
-        if self._descriptions is not None and led is not None:
-            # A shard that loads does not know all of its groups yet.
-            known = led.shard.groups
-            self._descriptions.delete_all_of(
-                lambda group_id: group_id in known or self.partition_for(group_id) in (None, index)
-            )
         super().on_resignation(index)
+        if led is None:
+            return
+        known = led.shard.groups
+
+        def is_gone(group_id: str) -> bool:  # a shard that loads does not know all of its groups yet
+            return group_id in known or self.partition_for(group_id) in (None, index)
+
+        self.share_states.give_up(is_gone)
+        if self._descriptions is not None:
+            self._descriptions.delete_all_of(is_gone)
 
     # Share groups
 

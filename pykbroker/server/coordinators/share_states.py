@@ -8,7 +8,8 @@ told what became of it. The rules are these:
 - Initializations of a group that wait for their turn are put together.
 - Whoever goes away while it waits for a deletion leaves the topics in the group's record as deleting. The next one who
   asks has them deleted again, which changes nothing where there is nothing left.
-- Where the shard has gone meanwhile, its successor has a record that says what was begun, and begins again.
+- Where the shard has gone meanwhile, its successor has a record that says what was begun, and begins again. What is
+  under way here is given up then, so that it takes nothing away that the successor has created.
 
 Kafka's counterpart is the part of `GroupCoordinatorService` that talks to a `Persister`.
 """
@@ -16,7 +17,7 @@ Kafka's counterpart is the part of `GroupCoordinatorService` that talks to a `Pe
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,7 +32,7 @@ from pykbroker.groups.common.requests import (
     EndShareInitialization,
     EndShareStateDeletion,
 )
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.sharing.persister import (
     NO_LEADER_EPOCH,
     UNINITIALIZED_START_OFFSET,
@@ -75,10 +76,10 @@ class CoordinatedGroups(Protocol):
 
 @dataclass(slots=True)
 class _Turns:
-    """The turns of one group. users: who is in its turn, or waits for it."""
+    """The turns of one group. users: who is in its turn, or waits for it: each within its scope."""
 
     lock: trio.Lock = field(default_factory=trio.Lock)
-    users: int = 0
+    users: set[trio.CancelScope] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -118,15 +119,27 @@ class ShareStates:
 
     @asynccontextmanager
     async def _turn(self, group_id: str) -> AsyncIterator[None]:
+        """Raises ApiError where it is given up."""
         turns = self._turns.setdefault(group_id, _Turns())
-        turns.users += 1
+        scope = trio.CancelScope()
+        turns.users.add(scope)
         try:
-            async with turns.lock:
-                yield
+            with scope:
+                async with turns.lock:
+                    yield
         finally:
-            turns.users -= 1
+            turns.users.remove(scope)
             if not turns.users:
                 del self._turns[group_id]
+        if scope.cancelled_caught:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+
+    def give_up(self, is_gone: Callable[[str], bool]) -> None:
+        """Give up all that is done for groups that are coordinated here no longer."""
+        for group_id, turns in self._turns.items():
+            if is_gone(group_id):
+                for scope in turns.users:
+                    scope.cancel()
 
     # Initialization
 
@@ -144,6 +157,14 @@ class ShareStates:
             waiting.partitions[topic_id] = waiting.partitions.get(topic_id, frozenset()) | partitions
 
     async def _initialize(self, group_id: str) -> None:
+        try:
+            await self._initialize_wanted(group_id)
+        except ApiError:  # given up; whoever coordinates the group next asks again
+            self._wanted.pop(group_id, None)
+
+    async def _initialize_wanted(self, group_id: str) -> None:
+        """Raises ApiError where it is given up."""
+        failed: dict[tuple[bytes, int], Outcome] = {}
         async with self._turn(group_id):
             wanted = self._wanted.pop(group_id)
             known = self._groups.share_partitions_to_initialize(group_id)
