@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ShareConsumer
 
 from .ends import Over
 from .stage import CALL_TIMEOUT_S, Stage, call_thread_of
@@ -32,7 +32,7 @@ def failure_of(call: Callable[[], object]) -> BaseException | None:
     return failures[0] if failures else None
 
 
-def close(stage: Stage, consumer: Consumer) -> None:
+def close(stage: Stage, consumer: Consumer | ShareConsumer) -> None:
     """A consumer whose main thread is blocked (`apart`) does not end; it is counted, and left alone."""
     try:
         failure = failure_of(consumer.close)

@@ -25,6 +25,7 @@ from .reading import (
     read_everything,
     read_uncommitted,
 )
+from .sharing import begin_sharing, share_with_confluent, share_with_own, wait_until_all_is_shared
 from .stage import COPY, PLAIN, Client, Stage, Work, key_of, partitions
 from .transacting import copy_as_another, copy_as_one, is_all_copied, transact
 
@@ -52,6 +53,9 @@ READERS: dict[str, Work] = {
     "observer of offsets": look_at_committed_offsets,
     "copier 1": WorkApart(copy_as_one),
     "copier 2": WorkApart(copy_as_another),
+    "share member 1": WorkApart(share_with_confluent),
+    "share member 2": WorkApart(share_with_confluent),
+    "own share member": WorkApart(share_with_own),
 }
 
 
@@ -71,6 +75,7 @@ def play(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: flo
     pairs = [[key_of(each), f"{COPY}-{each.partition}"] for each in partitions(PLAIN)]
     stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=pairs)
     begin_groups(stage)
+    begin_sharing(stage)
     writers, readers = _started(stage, works), _started(stage, READERS)
     clients = [*writers, *readers]
     nemesis.work_for(seconds)
@@ -85,6 +90,7 @@ def play(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: flo
     stage.writing.clear()
     _finish(writers)
     until(lambda: is_all_copied(stage), "all is copied", CLIENTS_END_S)
+    wait_until_all_is_shared(stage, CLIENTS_END_S)
     stage.reading.clear()
     _finish(readers)
     contents = read_everything(stage)

@@ -33,6 +33,7 @@ from .plan import NETWORK_FAULTS, PROCESS_FAULTS, SESSION_TIMEOUT_S, PlannedFaul
 from .reading import read_to_the_end
 from .returns import ANSWER_DEADLINE_S, ReturnWatch
 from .rounds import WRITERS, play
+from .sharing import PROPERTIES as SHARING_PROPERTIES
 from .stage import TOPICS, Stage, Work, all_partitions
 
 PROPERTIES = {
@@ -49,6 +50,7 @@ PROPERTIES = {
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
+    **SHARING_PROPERTIES,
 }
 ROUND_S = 600.0
 """A longer run has rounds of about this length: the judge holds the history of one."""
@@ -161,7 +163,7 @@ class _Run:
             )
             played = play(stage, works, self._nemesis, self._terms.round_s, self._say)
         self._contents.append(played.contents)
-        self.done += played.done
+        self.done.update(played.done)  # with `+=` whoever did nothing would be left out
         self.given_up += played.given_up
         self._judge.submit(history)
 

@@ -16,6 +16,7 @@ from .offsets import check_offsets
 from .operations import Operation, parse_history
 from .positions import check_positions
 from .producers import check_producers
+from .shares import check_shares
 from .trimming import check_trimming
 from .values import check_values
 from .visibility import check_visibility
@@ -32,6 +33,7 @@ def check(operations: Sequence[Operation]) -> Report:
         check_offsets,
         check_producers,
         check_groups,
+        check_shares,
         check_copies,
         check_compaction,
         check_trimming,

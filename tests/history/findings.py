@@ -13,9 +13,12 @@ INFORMATIONAL = frozenset(
         *("G0", "G1c-ww", "G0-process", "G1c-process", "G0-realtime", "G1c-realtime-ww"),
         *("send-skip", "poll-skip-subscribed", "nonmonotonic-poll-subscribed", "int-nonmonotonic-poll-subscribed"),
         "consume-counts-unpaired",
+        *("stale-delivery", "stale-delivery-count"),
     )
 )
-"""What Kafka permits: no isolation of writes, and readers of a group that begin again somewhere else."""
+"""What Kafka permits: no isolation of writes, readers of a group that begin again somewhere else, and deliveries by a
+leader that has yet to hear of its successor.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Whether all goes on: after `heal` each partition is written and read, each group commits, and readers keep up."""
+"""Whether all goes on: after `heal` each partition is written and read, each group commits, share groups have records
+accepted, and readers keep up.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,20 @@ def _stuck(history: History, healed_ns: int) -> Iterator[Anomaly]:
     groups: dict[str, None] = {}
     committing: set[str] = set()
     heal = next(operation for operation in history.operations if operation.kind == "heal")
+    shared: dict[str, None] = {}
+    accepting: set[str] = set()
     for operation in history.operations:
         if operation.kind in ("commit", "txn"):
             groups.update(dict.fromkeys(commit.group for commit in operation.commits))
+        if operation.kind == "shared":
+            shared[operation.details["group"]] = None
         is_in_time = operation.completed_ns <= healed_ns + LONGEST_SILENCE_NS
         if operation.outcome != "ok" or operation.invoked_ns < healed_ns or not is_in_time:
             continue
         written.update(send.key for send in operation.sends)
-        read.update(found.key for found in operation.reads)
+        accepting.update(each.group for each in operation.acknowledgements if each.outcome == "ok")
+        if not operation.deliveries:
+            read.update(found.key for found in operation.reads)
         if operation.kind == "poll":
             starts = {key: offset for kind, key, offset in operation.marks if kind == "start"}
             read.update(key for key, start in starts.items() if not history.logs[key].has_any_from(start))
@@ -48,6 +56,9 @@ def _stuck(history: History, healed_ns: int) -> Iterator[Anomaly]:
     for group in groups:
         if group not in committing:
             yield Anomaly("stuck", f"{group} committed nothing for 30 s after all was healed", (heal,))
+    for group in shared:
+        if group not in accepting:
+            yield Anomaly("stuck", f"{group} had nothing accepted for 30 s after all was healed", (heal,))
 
 
 def _lag(history: History, figures: dict[str, int]) -> Iterator[Anomaly]:

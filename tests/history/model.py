@@ -16,15 +16,30 @@ from .model_broker import (
     COMPACTED,
     COPIERS,
     COPY,
+    DELIVERY_LIMIT,
     KEPT_BYTES,
     MEMBERS,
     PLAIN,
+    SHARERS,
     SOURCE,
     TRIMMED,
     Broker,
     Refused,
 )
-from .operations import FAIL, INFO, NEVER_NS, OK, Commit, Mark, Operation, Producer, Send, Value
+from .operations import (
+    FAIL,
+    INFO,
+    NEVER_NS,
+    OK,
+    Acknowledgement,
+    Commit,
+    Delivery,
+    Mark,
+    Operation,
+    Producer,
+    Send,
+    Value,
+)
 
 Steps = Generator[None, None, None]
 
@@ -83,6 +98,7 @@ class Model:
     def run(self) -> list[Operation]:
         self.tell(0, "copy", details={"pairs": [[SOURCE, COPY]]})
         self.tell(0, "compacted", keys=(COMPACTED,), details={"delete_retention_ms": 3_600_000})
+        self.tell(0, "shared", keys=PLAIN, details={"group": SHARERS, "limit": DELIVERY_LIMIT})
         self.tell(0, "trimmed", keys=(TRIMMED,), details={"keeps_bytes": KEPT_BYTES})
         clients: list[Steps] = [
             self._producer(list(PLAIN)),
@@ -98,6 +114,8 @@ class Model:
             self._reader("read_uncommitted"),
             self._member("m1"),
             self._member("m2"),
+            self._sharer(),
+            self._sharer(),
             self._observer(),
         ]
         while clients:
@@ -337,6 +355,42 @@ class Model:
         else:
             self.end(operation, INFO)
 
+    def _sharer(self) -> Steps:
+        """One life after another; what somebody holds who dies is free for others."""
+        while self.goes_on:
+            proc = self.new_process()
+            while self.goes_on and not self.chance(0.1):
+                yield from self._share(proc, self.rng.choice(PLAIN))
+                yield
+            self.broker.free(proc)
+
+    def _share(self, proc: int, key: str) -> Steps:
+        operation = self.begin(proc, "deliver")
+        yield
+        given = self.broker.acquire(key, proc, self.rng.randint(1, 4))
+        operation.reads = [read for read, _ in given]
+        operation.deliveries = [Delivery(SHARERS, key, read.offset, count) for read, count in given]
+        yield
+        self.end(operation, OK)
+        if not given:
+            return
+        if self.chance(0.1):
+            self.broker.free(proc)  # the locks' time is over
+        yield
+        operation = self.begin(proc, "acknowledge")
+        for read, count in given:
+            kind = "accept" if not self.chance(0.2) else self.rng.choice(("release", "reject"))
+            outcome = OK if self.broker.acknowledge(key, read.offset, proc, kind) else FAIL
+            if self.chance(0.1):
+                outcome = INFO
+            operation.acknowledgements.append(Acknowledgement(SHARERS, key, read.offset, count, kind, outcome))
+        yield
+        self.end(operation, OK)
+
+    def _share_the_rest(self, key: str) -> Steps:
+        while self.broker.has_free(key):
+            yield from self._share(self.new_process(), key)
+
     def _observer(self) -> Steps:
         proc = self.new_process()
         while self.goes_on:
@@ -365,7 +419,11 @@ class Model:
             self.tell(0, "send", sends=sends, details={"bytes": BATCH_BYTES})
         for _ in self._copy(self.new_process(), lambda: True):
             pass
+        for proc in {share.holder for share in self.broker.shares.values() if share.holder is not None}:
+            self.broker.free(proc)
         for key in PLAIN:
+            for _ in self._share_the_rest(key):
+                pass
             offset = self.broker.offsets[MEMBERS, key] = len(self.broker.logs[key])
             self.tell(0, "commit", commits=[Commit(MEMBERS, key, offset)])
             self.tell(0, "committed", commits=[Commit(MEMBERS, key, offset)])

@@ -12,7 +12,8 @@ SOURCE, COPY, COMPACTED, TRIMMED = "in-0", "out-0", "compacted-0", "trimmed-0"
 PLAIN = ("a-0", "a-1", "b-0")
 BATCH_BYTES, KEPT_BYTES = 100, 300
 """Of each batch in the trimmed partition, and what its retention leaves there."""
-COPIERS, MEMBERS = "copiers", "members"
+COPIERS, MEMBERS, SHARERS = "copiers", "members", "sharers"
+DELIVERY_LIMIT = 5
 
 
 class Refused(Exception):
@@ -37,6 +38,15 @@ class Entry:
     is_removed: bool = False
 
 
+@dataclass(eq=False)
+class Share:
+    """A record of a share group. holder: the process that it was given to, None where it is free."""
+
+    count: int = 0
+    holder: int | None = None
+    is_over: bool = False
+
+
 class Broker:
     def __init__(self) -> None:
         self.logs: dict[str, list[Entry]] = {key: [] for key in (*PLAIN, SOURCE, COPY, COMPACTED, TRIMMED)}
@@ -46,6 +56,7 @@ class Broker:
         self.open: dict[str, Transaction] = {}
         self.generation = 0
         self.owners: dict[str, list[str]] = {}
+        self.shares: dict[tuple[str, int], Share] = {}
         self._last_producer_id = 0
 
     def append(self, key: str, value: Value, transaction: Transaction | None = None) -> int:
@@ -124,3 +135,38 @@ class Broker:
         """Delete what is below that offset, and what retention does not keep; a batch is one record."""
         kept = KEPT_BYTES // BATCH_BYTES
         self.starts[TRIMMED] = max(self.starts[TRIMMED], below, len(self.logs[TRIMMED]) - kept)
+
+    # The share group
+
+    def acquire(self, key: str, holder: int, most: int) -> list[tuple[Read, int]]:
+        """Give free records to a process, each with its count."""
+        found: list[tuple[Read, int]] = []
+        for read in self.read(key, 0, "read_committed", 1 << 30)[0]:
+            share = self.shares.setdefault((key, read.offset), Share())
+            if len(found) < most and not share.is_over and share.holder is None:
+                share.holder = holder
+                share.count += 1
+                found.append((read, share.count))
+        return found
+
+    def has_free(self, key: str) -> bool:
+        """Tell whether there is a record that nobody holds, and that is not over."""
+        shares = (
+            self.shares.get((key, read.offset), Share()) for read in self.read(key, 0, "read_committed", 1 << 30)[0]
+        )
+        return any(not share.is_over and share.holder is None for share in shares)
+
+    def acknowledge(self, key: str, offset: int, holder: int, kind: str) -> bool:
+        """Tell whether the word of this process on a record counts."""
+        share = self.shares[key, offset]
+        if share.holder != holder or share.is_over:
+            return False
+        share.is_over = kind != "release" or share.count == DELIVERY_LIMIT
+        share.holder = None
+        return True
+
+    def free(self, holder: int) -> None:
+        """Take back what a process holds."""
+        for (key, offset), share in self.shares.items():
+            if share.holder == holder:
+                self.acknowledge(key, offset, holder, "release")

@@ -42,6 +42,9 @@ KINDS = frozenset(
         "trimmed",  # declares that retention takes from `keys`, never the last `keeps_bytes`, nor what is of `keeps_ms`
         "trim",  # whoever wants to may delete what is `below` an offset from now on
         "compacted",  # declares that `keys` are compacted; their values are (record key, value or None, unique)
+        "shared",  # declares that the share group `group` delivers all of `keys`, no record more than `limit` times
+        "deliver",  # … and a poll of one of its members; `asked_ns`: when the first request for it may have gone out
+        "acknowledge",  # … and what a member says of records that it was given
     )
 )
 
@@ -70,6 +73,31 @@ class Commit(NamedTuple):
     group: str
     key: str
     offset: int
+
+
+class Delivery(NamedTuple):
+    """A record that a share group gives to a member, for the `delivery_count`-th time."""
+
+    group: str
+    key: str
+    offset: int
+    delivery_count: int
+
+
+class Acknowledgement(NamedTuple):
+    """The word of a member on one delivery, `accept`, `reject` or `release`, and what the leader answered: each has an
+    outcome of its own, for one operation may go to several leaders.
+    """
+
+    group: str
+    key: str
+    offset: int
+    delivery_count: int
+    kind: str
+    outcome: str
+
+
+ACKNOWLEDGEMENTS = frozenset(("accept", "reject", "release"))
 
 
 class Producer(NamedTuple):
@@ -104,6 +132,8 @@ class Operation:
     reads: list[Read] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    acknowledgements: list[Acknowledgement] = field(default_factory=list)
     rebalanced: frozenset[str] = frozenset()
     isolation: str = "read_committed"
     is_final: bool = False
@@ -131,6 +161,11 @@ class Operation:
         parts += [f"send {key}@{'?' if offset is None else offset}={value!r}" for key, offset, value in self.sends]
         parts += [f"read {key}@{offset}={value!r}" for key, offset, value in self.reads]
         parts += [f"offset of {group} {key}={offset}" for group, key, offset in self.commits]
+        parts += [f"delivery {count} of {key}@{offset} by {group}" for group, key, offset, count in self.deliveries]
+        parts += [
+            f"{kind} {outcome} of delivery {count} of {key}@{offset} by {group}"
+            for group, key, offset, count, kind, outcome in self.acknowledgements
+        ]
         parts += [f"{kind} {key}={offset}" for kind, key, offset in self.marks]
         if self.producer is not None:
             parts.append(f"as {self.producer.transactional_id} {self.producer.producer_id}/{self.producer.epoch}")
@@ -187,6 +222,7 @@ def _take(
     operation.outcome = step
     operation.completed_ns = NEVER_NS if step == INFO else event["t_ns"]
     operation.sends, operation.reads, operation.commits = [], [], []
+    operation.deliveries, operation.acknowledgements = [], []
     _add(operation, event, reads)
 
 
@@ -201,6 +237,14 @@ def _add(operation: Operation, event: dict[str, Any], reads: dict[Read, Read]) -
                 for key, records in found.items():
                     found_here = [Read(key, offset, _hashable(value)) for offset, value in records]
                     operation.reads += [reads.setdefault(each, each) for each in found_here]
+            case ["deliver", str(group), str(key), list(records)]:
+                operation.deliveries += [Delivery(group, key, int(offset), int(count)) for offset, count in records]
+            case ["acknowledge", str(group), str(key), str(kind), str(outcome), list(records)]:
+                if kind not in ACKNOWLEDGEMENTS or outcome not in (OK, FAIL, INFO):
+                    raise ValueError(f"unknown acknowledgement: {kind}, {outcome}")
+                operation.acknowledgements += [
+                    Acknowledgement(group, key, int(offset), int(count), kind, outcome) for offset, count in records
+                ]
             case ["commit", str(group), dict(offsets)]:
                 operation.commits += [Commit(group, key, offset) for key, offset in offsets.items()]
             case _:
@@ -242,6 +286,11 @@ def _end(operation: Operation) -> dict[str, Any]:
     for read in operation.reads:
         mops.append(["poll", {read.key: [[read.offset, read.value]]}])
     mops += [["commit", group, {key: offset}] for group, key, offset in operation.commits]
+    mops += [["deliver", group, key, [[offset, count]]] for group, key, offset, count in operation.deliveries]
+    mops += [
+        ["acknowledge", group, key, kind, outcome, [[offset, count]]]
+        for group, key, offset, count, kind, outcome in operation.acknowledgements
+    ]
     event: dict[str, Any] = {
         "proc": operation.proc,
         "type": operation.outcome,

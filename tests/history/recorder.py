@@ -70,6 +70,27 @@ class Recording:
         self._mops.append(["commit", group, dict(offsets)])
         self._write("progress", {"mops": self._mops[-1:]})
 
+    def delivered(self, group: str, found: Mapping[str, list[tuple[int, Value, int]]]) -> None:
+        """Records that a share group gave: offset, value, and the how-manieth delivery it is."""
+        self.polled({key: [(offset, value) for offset, value, _ in records] for key, records in found.items()})
+        self._mops += [
+            ["deliver", group, key, [[offset, count] for offset, _, count in records]]
+            for key, records in found.items()
+            if records
+        ]
+
+    def acknowledging(self, group: str, kind: str, deliveries: Mapping[str, list[tuple[int, int]]]) -> None:
+        """What a member is about to say of deliveries, offset and count of each; `acknowledged` has the answer."""
+        mops = [["acknowledge", group, key, kind, INFO, records] for key, records in deliveries.items() if records]
+        self._mops += mops
+        self._write("progress", {"mops": mops})
+
+    def acknowledged(self, outcomes: Mapping[str, str]) -> None:
+        """The leaders' answers by partition; it is not known what became of the others."""
+        for mop in self._mops:
+            if mop[0] == "acknowledge":
+                mop[4] = outcomes.get(mop[2], INFO)
+
     def decided(self) -> None:
         """The end of the transaction is asked for from now on: it may be committed."""
         self._details["decide_ns"] = self._recorder.now_ns()

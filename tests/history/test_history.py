@@ -25,7 +25,19 @@ from .graph import components, shortest_cycle
 from .model import good_history
 from .model_broker import COMPACTED
 from .mutations import MUTATIONS
-from .operations import FAIL, INFO, OK, MalformedHistory, Operation, Read, Send, format_history, parse_history
+from .operations import (
+    FAIL,
+    INFO,
+    OK,
+    Acknowledgement,
+    Delivery,
+    MalformedHistory,
+    Operation,
+    Read,
+    Send,
+    format_history,
+    parse_history,
+)
 from .recorder import Recorder, merge, outcome_of
 
 GOOD_HISTORIES = int(os.environ.get("PYKBROKER_HISTORY_SEEDS", "1000"))
@@ -38,7 +50,8 @@ def test_good_histories_give_no_alarm() -> None:
         report = check(good_history(seed))
         assert not report.bad, f"seed {seed}\n{report}"
         seen.update(report.figures)
-    for kind in ("send info", "send fail", "txn ok", "txn fail", "txn info", "commit fail", "committed ok", "own ok"):
+    kinds = ("send info", "send fail", "txn ok", "txn fail", "txn info", "commit fail", "committed ok", "own ok")
+    for kind in (*kinds, "deliver ok", "acknowledge ok"):
         assert seen[kind] >= GOOD_HISTORIES // 10, f"the histories have hardly any {kind}"
 
 
@@ -100,6 +113,8 @@ def test_a_history_that_is_written_and_read_is_the_same() -> None:
         '{"proc": 1, "type": "ok", "f": "send", "t_ns": 1}',
         '{"proc": 1, "type": "invoke", "f": "dance", "t_ns": 1}',
         '{"proc": 1, "type": "invoke", "f": "send", "t_ns": 1, "mops": [["sent"]]}',
+        '{"proc": 1, "type": "invoke", "f": "deliver", "t_ns": 1, "mops": [["deliver", "g", "a-0", [[1]]]]}',
+        '{"proc": 1, "type": "invoke", "f": "poll", "t_ns": 1, "mops": [["acknowledge", "g", "a", "x", "ok", []]]}',
     ],
 )
 def test_what_is_no_history_is_refused_with_the_line(line: str) -> None:
@@ -183,6 +198,29 @@ def test_a_recording_has_what_became_of_its_parts() -> None:
     assert [tuple(commit) for commit in operation.commits] == [("g", "b-0", 4)]
     assert operation.producer is not None
     assert operation.producer.epoch == 2
+
+
+def test_what_a_share_group_gave_and_what_its_members_said_has_outcomes_by_partition() -> None:
+    recorder = Recorder(now_ns=count().__next__)
+    given = recorder.invoke(1, "deliver")
+    given.delivered("s", {"a-0": [(3, "x", 1), (4, "y", 2)], "a-1": []})
+    given.ok()
+    saying = recorder.invoke(1, "acknowledge")
+    saying.acknowledging("s", "accept", {"a-0": [(3, 1)], "a-1": [(7, 1)]})
+    saying.acknowledging("s", "release", {"a-0": [(4, 2)]})
+    saying.acknowledged({"a-0": OK})
+    saying.ok()
+    unanswered = recorder.invoke(1, "acknowledge")
+    unanswered.acknowledging("s", "reject", {"a-1": [(8, 1)]})
+    first, second, third = recorder.operations()
+    assert first.reads == [Read("a-0", 3, "x"), Read("a-0", 4, "y")]
+    assert first.deliveries == [Delivery("s", "a-0", 3, 1), Delivery("s", "a-0", 4, 2)]
+    assert second.acknowledgements == [
+        Acknowledgement("s", "a-0", 3, 1, "accept", OK),
+        Acknowledgement("s", "a-1", 7, 1, "accept", INFO),
+        Acknowledgement("s", "a-0", 4, 2, "release", OK),
+    ]
+    assert (third.outcome, third.acknowledgements) == (INFO, [Acknowledgement("s", "a-1", 8, 1, "reject", INFO)])
 
 
 def test_errors_count_strictly() -> None:
