@@ -61,8 +61,11 @@ class _DecoderWriter:
         codes = "".join(code for code, _ in self._run)
         targets = ", ".join(target for _, target in self._run)
         size = sum(1 if code == "B" else _SIZES[code] for code, _ in self._run)
-        comma = "," if len(self._run) == 1 else ""
-        self.source.line(f"{targets}{comma} = {self.source.struct_method(codes, 'unpack_from')}(data, p)")
+        if codes == "B":
+            self.source.line(f"{targets} = data[p]")
+        else:
+            comma = "," if len(self._run) == 1 else ""
+            self.source.line(f"{targets}{comma} = {self.source.struct_method(codes, 'unpack_from')}(data, p)")
         self.source.line(f"p += {size}")
         self._run.clear()
 
@@ -201,6 +204,9 @@ class _DecoderWriter:
         if kind == "string" and flexible:
             with source.block(f"elif {length} > {primitives.MAX_STRING_BYTES + 1}:"):
                 source.line(f"raise bad_length({name!r}, {length} - 1)")
+        if kind == "string":
+            with source.block(f"elif {length} == {1 if flexible else 0}:"):
+                source.line(f"{target} = ''")
         with source.block("else:"):
             source.line(f"{behind} = p + {length}" + (" - 1" if flexible else ""))
             source.line(f"{target} = {read.format(q=behind)}")

@@ -33,7 +33,7 @@ class UnknownRecord(BadRecord):
     """A record type or a record version of a later Kafka, or of what is not served here; the text names it."""
 
 
-@dataclass(slots=True, kw_only=True)  # frozen it would take three times as long to make, for each request
+@dataclass(slots=True)  # frozen it would take three times as long to make, for each request
 class CoordinatorContext:
     """The version of a request to a coordinator, and who sent it (a part of Kafka's `AuthorizableRequestContext`).
 

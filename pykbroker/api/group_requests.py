@@ -82,11 +82,13 @@ def _may_describe(context: RequestContext[Broker], topic: str) -> bool:
 
 
 def group_context(context: RequestContext[Broker]) -> CoordinatorContext:
+    header, connection = context.header, context.connection
     return CoordinatorContext(
-        api_version=context.header.api_version,
-        client_id=context.header.client_id or "",
+        header.api_version,
+        header.client_id or "",
         # Java writes an address as host/address, and the host is not known here either.
-        client_host=f"/{context.client_address}",
-        principal=context.principal,
-        may_describe=None if context.node.authorizer is None else partial(_may_describe, context),
+        f"/{connection.client_address}",
+        connection.principal,
+        None,
+        None if context.node.authorizer is None else partial(_may_describe, context),
     )

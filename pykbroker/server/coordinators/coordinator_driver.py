@@ -24,7 +24,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import trio
 
@@ -68,6 +68,9 @@ _ERRORS_OF_APPENDING = {
 }
 """What clients are told of an append that was refused; anything else is UNKNOWN_SERVER_ERROR."""
 
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_ACTIVE: Final = CoordinatorState.ACTIVE
+_COORDINATOR: Final = AppendOrigin.COORDINATOR
 _POSTPONED_AT_ONCE = 100
 _OWN_RECORDS_AT_ONCE = 500
 """Steps of one shard, and what they may write, before others have their turn."""
@@ -242,7 +245,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         led = ErrorCode.NOT_COORDINATOR if index is None else self._active(index)
         if isinstance(led, ErrorCode):
             raise ApiError(led)
-        token = self._new_token()
+        self._last_token += 1
+        token = Token(self._last_token)
         led.call_back(token, then)
         try:
             self._handle(led, request, token, context)
@@ -291,9 +295,11 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _active(self, index: int) -> LedShard[ShardT] | ErrorCode:
         led = self._shards.get(index)
+        if led is not None and led.state is _ACTIVE:
+            return led
         if led is None or led.state is CoordinatorState.CLOSED:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if led.state is CoordinatorState.LOADING else led
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def _new_token(self) -> Token:
         self._last_token += 1
@@ -471,7 +477,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _append_batch(self, led: LedShard[ShardT], batch: bytes, timestamp_ms: int) -> Appended:
         """Raises `ApiError`."""
-        result = self._replicas.append(led.partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
+        result = self._replicas.append(led.partition, batch, timestamp_ms, ACKS_ALL, _COORDINATOR)
         appended = Appended(led.partition, result.last_offset + 1)
         led.appended(appended)
         return appended

@@ -104,8 +104,10 @@ class Lane:
 
     def call_soon(self, call: Callable[[], None]) -> None:
         """Call a function that answers a connection, in its turn; where the lane is closed before, it is not called."""
-        self._calls.append(call)
-        self._has_calls.set()
+        calls = self._calls
+        if not calls:
+            self._has_calls.set()
+        calls.append(call)
 
     async def run(self) -> None:
         """Serve until the surrounding scope is cancelled. Where the system has no epoll to give, nobody rests here."""
