@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykbroker.server.node.broker import ClusterNode
 
 _STEPS_OF_CLIENT = 3
+_LOOKED_AT_IN_A_STEP = 20
 _MS_OF_PERCENT = 10
 """A quota of time is counted in percent of a second."""
 
@@ -23,12 +24,14 @@ _MS_OF_PERCENT = 10
 async def read_quotas(node: ClusterNode, readings: Readings, turn: Turn, *, most: int) -> None:
     """Read what each quota has measured; nothing of one that measures more than `most` clients."""
     quotas, now_ms = node.client_quotas, node.clock.monotonic_ms()
-    for resource, name, of_one, measured in (
-        ("Produce", "byte", 1, quotas.produce.told(now_ms)),
-        ("Fetch", "byte", 1, quotas.fetch.told(now_ms)),
-        ("Request", "request_time_ms", _MS_OF_PERCENT, quotas.request.told(now_ms)),
-        ("ControllerMutation", "mutation", 1, quotas.mutations.told(now_ms)),
+    for resource, name, of_one, quota in (
+        ("Produce", "byte", 1, quotas.produce),
+        ("Fetch", "byte", 1, quotas.fetch),
+        ("Request", "request_time_ms", _MS_OF_PERCENT, quotas.request),
+        ("ControllerMutation", "mutation", 1, quotas.mutations),
     ):
+        measured = quota.told(now_ms)
+        await turn.took(len(measured) // _LOOKED_AT_IN_A_STEP)
         if len(measured) > most:
             readings.add("pykbroker_left_out", len(measured), f"clients with a quota of {resource}")
             continue

@@ -39,7 +39,7 @@ class Told:
     __slots__ = ("labels", "throttled_ms", "throttles", "total")
 
     def __init__(self) -> None:
-        self.labels = "", ""
+        self.labels: tuple[str, str] = ("", "")
         self.total = 0.0
         self.throttles = 0
         self.throttled_ms = 0

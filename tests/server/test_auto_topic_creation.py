@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 import trio
 import trio.testing
+from click.testing import CliRunner
 
+from compat_tests.waiting import until
+from compat_tests.wire import Wire
+from pykbroker.cli.main import main
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -21,6 +27,8 @@ from pykbroker.protocol.messages.topics import (
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.auto_topic_creation import MOST_CLIENT_CHARACTERS, MOST_PENDING, AutoTopicCreation
 from pykbroker.sim.clock import SimulatedClock
+from pykbroker.testing import Cluster
+from pykbroker.testing.cluster import ClusterBroker
 
 
 class SlowController:
@@ -213,3 +221,30 @@ def test_an_error_that_is_not_known_here_is_told_and_ends_nothing() -> None:
             nursery.cancel_scope.cancel()
 
     trio.run(main)
+
+
+def ask(broker: ClusterBroker, client_id: str, topic: str, *, creates: bool = True) -> ErrorCode:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates)
+    with Wire((host, int(port))) as wire:
+        return ErrorCode(wire.call(request, 9, client_id=client_id).topics[0].error_code)
+
+
+def is_there(broker: ClusterBroker, topic: str) -> bool:
+    return ask(broker, "scout", topic, creates=False) is ErrorCode.NONE
+
+
+def test_every_broker_of_a_cluster_creates_in_the_name_of_its_clients() -> None:
+    """On two of three the request goes to another node in an Envelope (KIP-590)."""
+    limit = ["--alter", "--client-defaults", "--add-config", "controller_mutation_rate=0.001"]
+    with Cluster(brokers=3) as cluster:
+        asked = ["quotas", "--bootstrap-server", cluster.bootstrap_servers, *limit]
+        assert CliRunner().invoke(main, asked).exit_code == 0
+        for broker in cluster.brokers:
+            first, second, others = (f"{name}-{broker.node_id}" for name in ("first", "second", "others"))
+            ask(broker, first, first)
+            until(partial(is_there, broker, first), "the bucket may be overdrawn")
+            ask(broker, first, second)
+            ask(broker, others, others)
+            until(partial(is_there, broker, others), "which comes behind the second one")
+            assert not is_there(broker, second)
