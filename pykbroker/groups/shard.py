@@ -92,7 +92,6 @@ AnsweredAtOnce: TypeAlias = (
     HeartbeatRequest
     | ConsumerGroupHeartbeatRequest
     | StreamsGroupHeartbeatRequest
-    | OffsetCommitRequest
     | TxnOffsetCommitRequest
     | OffsetFetchRequest
     | OffsetDeleteRequest
@@ -110,7 +109,9 @@ AnsweredAtOnce: TypeAlias = (
     | BeginShareStateDeletion
     | EndShareStateDeletion
 )
-GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
+GroupRequest: TypeAlias = (
+    OffsetCommitRequest | JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
+)
 
 
 class GroupShard:
