@@ -389,9 +389,11 @@ class GroupShard:
         return self._deadlines.due_ms(timeout)
 
     def next_deadline_ms(self) -> int | None:
-        deletion_ms = None if self._deletions.next_group is None else 0
-        deadlines = [deletion_ms, self._deadlines.next_ms(), self.offsets.expiration.next_ms]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        next_ms = self._deadlines.next_ms()
+        for other_ms in (None if self._deletions.next_group is None else 0, self.offsets.expiration.next_ms):
+            if other_ms is not None and (next_ms is None or other_ms < next_ms):
+                next_ms = other_ms
+        return next_ms
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
         """Do what is due by now, in the order in which it became due. Where very much is due, a part stays due."""
