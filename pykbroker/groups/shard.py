@@ -91,7 +91,6 @@ AnsweredAtOnce: TypeAlias = (
     HeartbeatRequest
     | ConsumerGroupHeartbeatRequest
     | StreamsGroupHeartbeatRequest
-    | OffsetCommitRequest
     | TxnOffsetCommitRequest
     | OffsetFetchRequest
     | OffsetDeleteRequest
@@ -109,7 +108,9 @@ AnsweredAtOnce: TypeAlias = (
     | BeginShareStateDeletion
     | EndShareStateDeletion
 )
-GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | AnsweredAtOnce
+GroupRequest: TypeAlias = (
+    JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | DeleteGroup | OffsetCommitRequest | AnsweredAtOnce
+)
 
 
 class GroupShard:
