@@ -264,7 +264,11 @@ async def _serve_until_stopped(start: Start, stop: StopRequests) -> None:
 
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.free_memory import give_back_free_memory, map_large_blocks, trimming
-    from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
+    from pykbroker.server.runtime.garbage_collection import (
+        GarbageCollection,
+        no_full_collections,
+        passes_between_rounds,
+    )
     from pykbroker.server.runtime.loop_monitor import logging_holds
     from pykbroker.server.runtime.thread_switches import quick_switches
     from pykbroker.server.runtime.threads import WorkerThreads
@@ -281,7 +285,7 @@ async def _serve_until_stopped(start: Start, stop: StopRequests) -> None:
             nursery.start_soon(_stop_when_asked, stop, node, starting, start.ctl)
             nursery.start_soon(GarbageCollection().run)
             await start.web.serve(nursery, node)
-            with starting, no_full_collections():
+            with starting, passes_between_rounds(), no_full_collections():
                 ready = await nursery.start(*([node.run] if start.ctl is None else [start.ctl.run, node]))
                 if start.secure is not None:
                     from .secure.rights import prepare_clients

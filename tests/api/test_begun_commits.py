@@ -1,4 +1,4 @@
-"""A commit without a task is answered as one that has one, and is made once."""
+"""A commit or a heartbeat without a task is answered as one that has one, and is made once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.api.offset_fetch import offset_fetch
 from pykbroker.config.authorizer import AuthorizerConfig
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -23,6 +25,7 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.server.network.dispatch import Dispatcher
@@ -122,6 +125,41 @@ def test_the_answers_are_those_of_the_handler(coordinating: ApiNode, seed: int, 
 
     in_virtual_time(run)
     assert begun > 20
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("is_coordinator", [True, False])
+def test_heartbeats_are_answered_as_by_the_handler(
+    coordinating: ApiNode, version: int, *, is_coordinator: bool
+) -> None:
+    node = coordinating
+    if not is_coordinator:
+        node.delete_topic("__consumer_offsets")
+
+    async def run() -> None:
+        async with running(node):
+            dispatcher, codes = dispatcher_of(node), set[int]()
+            committed = OffsetCommitRequestTopic(
+                name="apples", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+            )
+            commit = encode_request(OffsetCommitRequest(group_id="g", topics=[committed]), 9, 1, None)[4:]
+            for group_id in ("g", "h", ""):
+                request = HeartbeatRequest(group_id=group_id, generation_id=3, member_id="m")
+                frame = memoryview(encode_request(request, version, 7, "test")[4:])
+                answers: list[bytes | None] = []
+                committed_answers: list[bytes | None] = []
+                assert dispatcher.begin(memoryview(commit), connection(), committed_answers.append)
+                assert dispatcher.begin(frame, connection(), answers.append)
+                await wait_all_tasks_blocked()
+                parts: Any = await dispatcher.answer(frame, connection())
+                assert answers == [b"".join(parts)]
+                assert len(committed_answers) == 1
+                codes.add(decode(HeartbeatResponse, version, answers[0] or b"", 9 if version == 4 else 8)[0].error_code)
+            not_here = ErrorCode.NOT_COORDINATOR
+            expected = {ErrorCode.UNKNOWN_MEMBER_ID} if is_coordinator else {not_here}
+            assert codes - {ErrorCode.INVALID_GROUP_ID} == expected
+
+    in_virtual_time(run)
 
 
 def test_commits_of_one_turn_are_one_batch_and_are_all_there(coordinating: ApiNode) -> None:

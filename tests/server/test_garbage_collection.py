@@ -8,7 +8,11 @@ from collections import Counter
 import pytest
 import trio
 
-from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
+from pykbroker.server.runtime.garbage_collection import (
+    GarbageCollection,
+    no_full_collections,
+    passes_between_rounds,
+)
 from tests.collector import needs_full_passes
 
 FEW, SOME, MANY = 4, 5, 11
@@ -110,6 +114,35 @@ def test_cpython_counts_anew_behind_a_freeze() -> None:
         gc.unfreeze()
         gc.set_threshold(*thresholds)
     assert kept
+
+
+def test_what_a_round_makes_and_leaves_sets_off_no_pass() -> None:
+    passes: list[str] = []
+
+    def note(phase: str, _info: dict[str, int]) -> None:
+        passes.append(phase)
+
+    thresholds = gc.get_threshold()
+    was_enabled = gc.isenabled()
+    gc.enable()
+    gc.set_threshold(700, 10, 10)
+    try:
+        with passes_between_rounds():
+            gc.collect()
+            gc.callbacks.append(note)
+            for _ in range(20):
+                held = [[number] for number in range(2_000)]
+                del held
+            assert not passes
+            held = [[number] for number in range(10_000)]
+            assert passes, "what stays is looked at"
+        assert gc.get_threshold() == (700, 10, 10)
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*thresholds)
+        if not was_enabled:
+            gc.disable()
+    assert len(held) == 10_000
 
 
 @needs_full_passes

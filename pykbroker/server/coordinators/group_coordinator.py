@@ -130,19 +130,12 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         then: Callable[[Any, Exception | None], None],
     ) -> None:
         """Submit a request whose answer no task waits for; what is refused is refused by `then` alone."""
-
-        def check_and_call(response: Any, error: Exception | None) -> None:
-            if isinstance(error, ApiError):
-                try:
-                    check_group_id(key, request)
-                except ApiError as invalid:
-                    error = invalid
-            then(response, error)
-
+        if not key:  # perhaps the request needs a name
+            then = _checking_group_id(key, request, then)
         try:
-            super().begin(key, request, context, check_and_call)
+            super().begin(key, request, context, then)
         except ApiError as error:
-            check_and_call(None, error)
+            then(None, error)
 
     def new_shard(self, partition: Partition) -> GroupShard:
         from pykbroker.groups.shard import GroupShard  # a broker without groups does not need the memory
@@ -351,6 +344,22 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         image = self._image()
         dynamic = image.broker_config(self._broker_config.node_id)
         return group_values(image.group_config(group_id), self._broker_config, dynamic)
+
+
+def _checking_group_id(
+    group_id: str, request: GroupRequest, then: Callable[[Any, Exception | None], None]
+) -> Callable[[Any, Exception | None], None]:
+    """Return what has a refused request's group id checked first."""
+
+    def check_and_call(response: Any, error: Exception | None) -> None:
+        if isinstance(error, ApiError):
+            try:
+                check_group_id(group_id, request)
+            except ApiError as invalid:
+                error = invalid
+        then(response, error)
+
+    return check_and_call
 
 
 def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:

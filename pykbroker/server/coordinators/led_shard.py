@@ -219,8 +219,10 @@ class LedShard(Generic[ShardT]):
     @property
     def wants_flush(self) -> bool:
         """Tell whether somebody waits for a flush: nobody is answered before the records are on the disk."""
-        first = self._answers.first, self._effects.first
-        return any(each is not None and each.appended.lacks_flush for each in first)
+        answers, effect = self._answers.first, self._effects.first
+        if answers is not None and answers.appended.lacks_flush:
+            return True
+        return effect is not None and effect.appended.lacks_flush
 
     def _settle(self) -> None:
         """Carry out and answer what is due. An effect may append to this very partition: the call that is at work here
@@ -230,8 +232,9 @@ class LedShard(Generic[ShardT]):
             return
         self._is_settling = True
         try:
-            for due in self._effects.take_while(lambda first: first.is_due):
-                self._carry_out(self, due.effect)
+            if self._effects.first is not None:
+                for due in self._effects.take_while(lambda first: first.is_due):
+                    self._carry_out(self, due.effect)
             for answers in self._answers.take_while(lambda first: first.is_due):
                 self._answer(answers.steps)
         finally:
@@ -246,9 +249,10 @@ class LedShard(Generic[ShardT]):
                     answer.complete(response, step.cause)
 
     def next_deadline_ms(self) -> int | None:
-        answers = self._answers.first
-        deadlines = [self._next_own_step_ms(), None if answers is None else answers.deadline_ms]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        answers, own_ms = self._answers.first, self._next_own_step_ms()
+        if answers is None:
+            return own_ms
+        return answers.deadline_ms if own_ms is None else min(own_ms, answers.deadline_ms)
 
     def next_timer_ms(self) -> int | None:
         """Return when the shard has something to do by time, by the node's clock."""

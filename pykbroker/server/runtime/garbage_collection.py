@@ -5,7 +5,9 @@ A pass looks at each object of the generations that it is about, and nothing run
 would have one of a tenth of a second several times a second. Nearly everything here is freed by its reference count,
 and cycles of objects that live for a moment by the passes over the two young generations.
 
-So an allocation sets off no full pass. What outlives the young generations is looked at once, as long as that is
+So an allocation sets off no full pass. Nor does what a round of the loop has in hand, such as fifty requests whose
+answers wait for an append, set off passes over the youngest objects, which are all alive, and gone as soon as they are
+answered (`passes_between_rounds`). What outlives the young generations is looked at once, as long as that is
 little, and then frozen: later passes leave it out. A real full pass, over what was frozen too, has time. It comes ten
 minutes after the last one, or later, when the loop has little to do, and after an hour in any case.
 
@@ -22,6 +24,12 @@ from typing import Protocol
 
 import trio
 
+_YOUNGEST = 2_500
+"""So many more objects than before set off a pass over the youngest."""
+_PASSES_TO_MIDDLE = 1
+"""So many passes over the youngest alone come before one over the middle generation, too: CPython's own bounds have the
+middle generation looked at as often.
+"""
 _NEVER = 1 << 30
 _LOOK_EVERY_S = 0.2
 _FULL_PASS_AFTER_S = 600.0
@@ -38,6 +46,17 @@ def no_full_collections() -> Iterator[None]:
     """Let allocations set off passes over the young generations only."""
     thresholds = gc.get_threshold()
     gc.set_threshold(thresholds[0], thresholds[1], _NEVER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def passes_between_rounds() -> Iterator[None]:
+    """Let a round of the loop make its objects without a pass over them."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_YOUNGEST, _PASSES_TO_MIDDLE, thresholds[2])
     try:
         yield
     finally:
