@@ -3,7 +3,8 @@
 Apache Kafka publishes its tests as jars. They start brokers in their own JVM through two classes; `java/` has classes
 of the same names, which stand first on the class path and start every node as a process of the broker under test:
 
-- `org.apache.kafka.common.test.KafkaClusterTestKit` is behind `@ClusterTest`: brokers and controllers are processes.
+- `org.apache.kafka.common.test.KafkaClusterTestKit` is behind `@ClusterTest`, and the clusters of Streams', Connect's
+  and MirrorMaker's tests: brokers and controllers are processes, and the applications stay in the JVM of the tests.
 - `kafka.server.KRaftQuorumImplementation` is behind `QuorumTestHarness` and the older tests that are based on it:
   brokers are processes, the controller stays Apache Kafka's own, in the JVM of the tests.
 
