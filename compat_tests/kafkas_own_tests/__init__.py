@@ -11,8 +11,8 @@ of the same names, which stand first on the class path and start every node as a
 `QuorumTestHarness` is changed when the harness is built (`ChangedClasses`), and formats with the released
 metadata.version instead of the next one; the test kit does the same. What a test asks of a broker's objects is answered
 from outside where that is possible: by Metadata of this very broker, its files, its configuration. Where it is not, the
-test is *aborted*. Of metrics there are those that a node's log tells (`KnownMetrics`), and of throttling what the
-throttled clients were told (`KnownThrottling`).
+test is *aborted*. Of metrics there are those that a node's log tells (`KnownMetrics`), of throttling what the throttled
+clients were told (`KnownThrottling`), and of unclean elections those in the metadata log (`KnownElections`).
 
 Security that tests have in their JVM becomes properties of the process (`ProcessSecurity`): sections of a JAAS file are
 lines of listeners; a principal builder that gives a listener one user at a time is SASL_PLAINTEXT behind a port that

@@ -31,11 +31,11 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
  * <ul>
  * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
  * the next one.
- * <li>KafkaServerTestHarness starts its brokers beside each other ({@link StartedTogether}).
  * <li>Keys of certificates are made once ({@link KeptKeys}), and plugins of Connect looked for once ({@link KeptPlugins}).
- * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}, and of a
- * controller's by {@link KnownElections}. What they look for among all metrics of the JVM says that the test needs a broker
- * in its JVM.
+ * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}. What they look
+ * for among all metrics of the JVM says that the test needs a broker in its JVM.
+ * <li>KafkaServerTestHarness starts its brokers beside each other ({@link StartedTogether}).
+ * <li>Unclean elections are counted in the metadata log ({@link KnownElections}).
  * </ul>
  *
  * <p>The argument is the directory that the changed classes are written to.

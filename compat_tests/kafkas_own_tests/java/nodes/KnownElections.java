@@ -43,12 +43,17 @@ public final class KnownElections {
 
     private static long uncleanOf(File segment) {
         long count = 0;
-        try (FileRecords records = FileRecords.open(segment, false)) {
-            for (RecordBatch batch : records.batches()) {
-                if (batch.isControlBatch()) continue;
-                for (Record each : batch) {
-                    if (isUnclean(each)) count++;
+        try {
+            FileRecords records = FileRecords.open(segment, false);
+            try {
+                for (RecordBatch batch : records.batches()) {
+                    if (batch.isControlBatch()) continue;
+                    for (Record each : batch) {
+                        if (isUnclean(each)) count++;
+                    }
                 }
+            } finally {
+                records.closeHandlers();  // close() would cut the file where the records end, which the node writes
             }
         } catch (IOException e) {
             throw new UncheckedIOException(e);
