@@ -212,8 +212,10 @@ class ShareHeartbeats:
         if not has_subscription_changed and member.is_reconciled_to(epoch):
             return member
         whole = group.target_of(member.member_id)
-        if self._targets.is_large(whole, member.assigned):
-            return self._take_prepared(group, member, whole, prepared, step)
+        if prepared is not None and not has_subscription_changed and prepared.fits(group, member, whole):
+            return self._take_prepared(group, member, prepared, step)
+        if self._targets.is_too_large(whole):
+            return member
         target = self._filtered(group, whole, member)
         is_behind = epoch != member.member_epoch
         current = member.in_epoch(epoch, target) if is_behind else replace(member, assigned=target)
@@ -223,14 +225,9 @@ class ShareHeartbeats:
         return current
 
     def _take_prepared(
-        self,
-        group: ShareGroup,
-        member: ShareGroupMember,
-        target: Assignment,
-        prepared: PreparedShareStep | None,
-        step: Step,
+        self, group: ShareGroup, member: ShareGroupMember, prepared: PreparedShareStep, step: Step
     ) -> ShareGroupMember:
-        if prepared is None or prepared.record is None or not prepared.fits(group, member, target):
+        if prepared.record is None:
             return member
         check_record_size("partitions of the member take", prepared.record, self._config.max_record_bytes)
         current = prepared.applied_to(member)
