@@ -251,6 +251,8 @@ class GroupShard:
         match request:
             case ConsumerGroupHeartbeatRequest():
                 return self.consumer.preparation(request, api_version)
+            case ShareGroupHeartbeatRequest():
+                return self.share.preparation(request, api_version)
             case _:
                 return None
 

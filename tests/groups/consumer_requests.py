@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -57,3 +59,10 @@ def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[bytes, list[int]]
     if response.assignment is None:
         return None
     return {topic.topic_id: sorted(topic.partitions) for topic in response.assignment.topic_partitions}
+
+
+def on_the_wire(response: Any, version: int) -> Any:
+    """The answer to a heartbeat as it arrives: a part of it may be encoded already."""
+    if not isinstance(response, ConsumerGroupHeartbeatResponse):
+        return response
+    return decode(ConsumerGroupHeartbeatResponse, version, encode(response, version))[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -17,7 +18,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMetadataKey
 from pykbroker.state_machine import CoordinatorContext, Token
 
-from .consumer_requests import LEAVING, LEAVING_FOR_A_WHILE, assigned, consumer_beat
+from .consumer_requests import LEAVING, LEAVING_FOR_A_WHILE, assigned, consumer_beat, on_the_wire
 from .late_assignments import LateAssignments, written
 
 GROUP = "g"
@@ -51,9 +52,11 @@ class Talk:
 
     def _ask(self, member_id: str, request: Any) -> dict[bytes, list[int]] | None:
         self._now_ms += 1
-        result = self.shard.handle(request, Token(1), self._now_ms, CONTEXT, self._now_ms)
+        preparation = self.shard.preparation(request, CONTEXT.api_version)
+        context = CONTEXT if preparation is None else replace(CONTEXT, prepared=preparation.run())
+        result = self.shard.handle(request, Token(1), self._now_ms, context, self._now_ms)
         self.log += written(result)
-        answer: Any = result.completed[0].response
+        answer: Any = on_the_wire(result.completed[0].response, CONTEXT.api_version)
         assert answer.error_code == ErrorCode.NONE, answer
         self.epochs[member_id] = answer.member_epoch
         return assigned(answer)

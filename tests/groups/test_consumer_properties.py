@@ -22,7 +22,6 @@ from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
 from pykbroker.state_machine import Completion, CoordinatorContext, Result, Token
@@ -30,7 +29,7 @@ from tests.examples import examples
 from tests.trials import Trials
 
 from .compacted_log import overtaken
-from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat
+from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat, on_the_wire
 from .late_assignments import LateAssignments, written
 from .topics import ChangingTopics
 
@@ -74,13 +73,6 @@ def new_shard(rng: Random, topics: ChangingTopics, assignments: LateAssignments 
     return GroupShard(CONFIG, rng, topics, lambda group_id: CONSUMER_CONFIG, assignments=assignments)
 
 
-def _on_the_wire(response: Any, version: int) -> Any:
-    """The answer to a heartbeat as it arrives: a part of it may be encoded already."""
-    if not isinstance(response, ConsumerGroupHeartbeatResponse):
-        return response
-    return decode(ConsumerGroupHeartbeatResponse, version, encode(response, version))[0]
-
-
 class Harness:
     """A shard, and its log. With an odd seed assignments are computed beside the event loop, and late; and so are most
     steps of members, when something else may have happened before they are made.
@@ -116,7 +108,7 @@ class Harness:
         self.take(self._trials.make(self.shard, handle))
         answers = [each for each in self.late if each.token == token]
         self.late = [each for each in self.late if each.token != token]
-        return _on_the_wire(answers[0].response, version) if answers else None
+        return on_the_wire(answers[0].response, version) if answers else None
 
     def _prepared(self, request: GroupRequest, version: int) -> object:
         preparation = self.shard.preparation(request, version)

@@ -6,16 +6,25 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
+from pykbroker.groups.common.context import Step
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.preparations import StepPreparation
 from pykbroker.groups.consumer.reconciliation import Reconciliation
 from pykbroker.groups.modern.preparations import is_large
+from pykbroker.groups.share.heartbeats import ShareHeartbeats
+from pykbroker.groups.share.preparations import PreparedShareStep, ShareStepPreparation
+from pykbroker.groups.share.share_group import ShareGroup
+from pykbroker.groups.share.share_group_member import ShareGroupMember
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from pykbroker.server.coordinators import assignment_threads
+from tests.examples import examples
 
 from .consumer_requests import VERSION, assigned, consumer_beat
 from .test_driver import GROUP, in_world
+from .test_share_properties import ShareGroupsMachine
 from .world import World
 
 ALL = [0, 1, 2]
@@ -208,3 +217,74 @@ def test_topics_cost_more_than_their_partitions() -> None:
     assert is_large([few], 69)
     assert is_large([{}, few, few], 139)
     assert not is_large([{}, few, few], 140)
+
+
+# Share groups
+
+
+def test_share_members_get_partitions_by_steps_that_are_computed_beside_the_loop() -> None:
+    async def main(world: World) -> None:
+        member_id, epoch, told = "a" * 22, 0, []
+        for _ in range(5):
+            request = ShareGroupHeartbeatRequest(
+                group_id=GROUP,
+                member_id=member_id,
+                member_epoch=epoch,
+                subscribed_topic_names=["events"] if epoch == 0 else None,
+            )
+            answer: Any = await world.call("c", request, 1)
+            assert answer.error_code == ErrorCode.NONE
+            epoch = answer.member_epoch
+            told += [] if answer.assignment is None else [answer.assignment.topic_partitions]
+            await world.sleep(1_100)
+        assert [(each.topic_id, each.partitions) for each in told[-1]] == [(world.topic_ids["events"], ALL)]
+        shard = world.driver.shard(0)
+        assert shard is not None
+        member = shard.groups[GROUP].members[member_id]  # type: ignore[union-attr]
+        assert (member.member_epoch, member.assigned) == (epoch, {world.topic_ids["events"]: frozenset(ALL)})
+        world.elect(0)
+        await world.sleep(1_000)
+        assert world.driver.shard(0).groups[GROUP].members[member_id].assigned == member.assigned  # type: ignore[union-attr]
+
+    prepared: list[ShareStepPreparation] = []
+    run = ShareStepPreparation.run
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ShareStepPreparation, "run", lambda each: prepared.append(each) or run(each))
+        in_world(main)
+    assert prepared
+
+
+def test_what_is_prepared_for_a_share_member_is_what_its_step_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[ShareGroupMember] = []
+    reconcile = ShareHeartbeats._reconcile
+
+    def comparing(
+        heartbeats: ShareHeartbeats,
+        group: ShareGroup,
+        member: ShareGroupMember,
+        prepared: PreparedShareStep | None,
+        step: Step,
+        **said: bool,
+    ) -> ShareGroupMember:
+        target = group.target_of(member.member_id)
+        of_now = ShareStepPreparation(
+            group=group,
+            member=member,
+            target=target,
+            target_epoch=group.assignment_epoch,
+            topics=heartbeats._topics,
+            version=1,
+        )
+        computed, written = of_now.run(), len(step.records)
+        current = reconcile(heartbeats, group, member, prepared, step, **said)
+        if not said["has_subscription_changed"]:
+            assert computed.applied_to(member) == current
+            records = [] if computed.record is None else [computed.record.encode()]
+            assert [each.encode() for each in step.records[written:]] == records
+            assert computed.told.count == len(current.assigned)
+            compared.append(current)
+        return current
+
+    monkeypatch.setattr(ShareHeartbeats, "_reconcile", comparing)
+    run_state_machine_as_test(ShareGroupsMachine, settings=examples(20, stateful_step_count=30))  # type: ignore[no-untyped-call]
+    assert any(each.assigned for each in compared)

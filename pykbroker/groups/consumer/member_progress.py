@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
-from ..assignors.model import Assignment
 from ..common.config import ConsumerGroupConfig
 from ..common.context import Step
 from ..common.topic_changes import TopicChanges
@@ -102,7 +101,7 @@ class MemberProgress:
     ) -> StepPreparation | None:
         """Return what may be computed of the member's next step in a thread; None where that is little."""
         target = group.target_of(member)
-        if not self._is_large_step(member, target):
+        if not self._targets.is_large(target, member.assigned, member.pending_revocation):
             return None
         return StepPreparation(
             group=group,
@@ -190,8 +189,11 @@ class MemberProgress:
         if not has_subscription_changed and member.is_reconciled_to(group.assignment_epoch):
             return member
         target = group.target_of(member)
-        if heard.may_wait and self._is_large_step(member, target):
-            return self._take_prepared(group, member, target, heard.prepared, step)
+        prepared = heard.prepared
+        if prepared is not None and prepared.fits(group, member, target):
+            return self._take_prepared(group, member, prepared, step)
+        if heard.may_wait and self._targets.is_too_large(target, member.assigned, member.pending_revocation):
+            return member  # and a later heartbeat brings it
         names = group.subscription_of(member)
         current = Reconciliation(
             member=member,
@@ -209,21 +211,10 @@ class MemberProgress:
         self._has_moved(group, current, step)
         return current
 
-    def _is_large_step(self, member: ConsumerGroupMember, target: Assignment) -> bool:
-        return self._targets.is_large(target, member.assigned, member.pending_revocation)
-
     def _take_prepared(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerGroupMember,
-        target: Assignment,
-        prepared: PreparedStep | None,
-        step: Step,
+        self, group: ConsumerGroup, member: ConsumerGroupMember, prepared: PreparedStep, step: Step
     ) -> ConsumerGroupMember | None:
-        """Put in place what was computed for the member, if it is still the member's next step; a later heartbeat
-        brings it otherwise. Raises ApiError where its record has no room in the log."""
-        if prepared is None or not prepared.fits(group, member, target):
-            return member
+        """Put in place what was computed for the member. Raises ApiError where its record has no room in the log."""
         if prepared.current is None or prepared.record is None:
             return None if prepared.current is None else member
         check_record_size("partitions of the member take", prepared.record, self._max_record_bytes)

@@ -43,8 +43,14 @@ class TargetAssignments(ABC, Generic[GroupT, MemberT, TargetT]):
 
     def is_large(self, *assignments: Mapping[bytes, Collection[int]]) -> bool:
         """Tell whether the partitions of these assignments, by topic id, are so many that a member's step with them is
-        computed beside the event loop."""
+        better computed beside the event loop."""
         return self._offload is not None and is_large(assignments, self._most_at_once)
+
+    def is_too_large(self, *assignments: Mapping[bytes, Collection[int]]) -> bool:
+        """Tell whether one of these assignments has more partitions than are assigned at once: a step with it is
+        computed nowhere else."""
+        most = self._most_at_once
+        return self._offload is not None and any(sum(map(len, each.values())) > most for each in assignments)
 
     @abstractmethod
     def _size_of(self, group: GroupT) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 import trio
 
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from pykbroker.groups.shard import GroupRequest, GroupShard
     from pykbroker.groups.share.state_changes import ShareInitialization
     from pykbroker.groups.streams.topology_descriptions import TopologyDescriptions
+
+WorkT = TypeVar("WorkT")
+WorkTs = TypeVarTuple("WorkTs")
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -105,6 +108,10 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         except ApiError:
             check_group_id(key, request)
             raise
+
+    async def in_thread(self, work: Callable[[Unpack[WorkTs]], WorkT], *args: *WorkTs) -> WorkT:
+        """Compute something large beside the event loop, when the turn of it has come. It may change nothing."""
+        return await self._preparing.run(work, *args)
 
     async def prepare(self, group_id: str, request: GroupRequest, api_version: int) -> object:
         """Compute in a thread what the heartbeat of a large member comes to; None where there is nothing to compute.
