@@ -112,7 +112,7 @@ mutations: $(VENV)/.mutations-installed
 # FUZZ_ARGS="messages scram" searches with these targets alone; `python -m tests.fuzz --help` tells the rest.
 fuzz: $(VENV)/.fuzz-installed
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(FUZZ_ARGS)
-	PYKBROKER_FUZZ_SEED=$$(date +%s) PYKBROKER_FUZZ_ROUNDS=100 $(BIN)/pytest -q tests/fuzz
+	PYKBROKER_FUZZ_SEED=$$(date +%s) PYKBROKER_FUZZ_ROUNDS=100 PYKBROKER_FUZZ_SEQUENCES=30 $(BIN)/pytest -q tests/fuzz
 
 differential: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m compat_tests.apache_kafka

@@ -64,5 +64,10 @@ def asker(node: BrokerProcess, scene: str) -> Asker:
     """Of a node that runs."""
     addresses = Addresses(node.address, (node.address[0], node.controller_port))
     made = Asker(addresses, {str(node.data_directory): "<data directory>", str(node.directory): "<directory>"})
-    made.prepare(share_groups=scene in (GROUPS, GROUPS_RIGHTS))
+    made.prepare(share_groups=has_share_groups(scene))
     return made
+
+
+def has_share_groups(scene: str) -> bool:
+    """Tell whether the scene's nodes have the topic of share groups' state."""
+    return scene in (GROUPS, GROUPS_RIGHTS)

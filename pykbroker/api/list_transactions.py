@@ -69,6 +69,8 @@ async def _transactions_of_partition(
         raise ApiError(ErrorCode.NOT_COORDINATOR)
     states: list[ListTransactionsResponseTransactionState] = []
     for ids in portions(list(shard.transactions), _IDS_AT_ONCE):
+        if wanted.has_pattern:
+            ids = await context.node.threads.run(wanted.named, ids)
         asked = ListSomeTransactions(wanted, ids)
         response: ListTransactionsResponse = await coordinator.submit_to_partition(
             index, asked, transaction_context(context)

@@ -1,7 +1,8 @@
 """The answers to requests about the state of share partitions, whichever of the five it is.
 
-A request that names no group, no topic, or a topic without partitions is answered with nothing, as in Kafka. A share
-partition that is named twice is asked about twice, and answered once, with the last answer.
+A request that names no group, no topic, or a topic without partitions is answered with nothing, as in Kafka; one that
+initializes state passes over topics without partitions. A share partition that is named twice is asked about twice, and
+answered once, with the last answer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ async def answer_question(
     context: RequestContext[Broker], question: Question[AskedT, AnswerT], request: Any
 ) -> Message:
     """Return the response of this node's share coordinator to the request."""
-    if not request.group_id or not all(topic.partitions for topic in request.topics):
+    has_empty_topic = not all(topic.partitions for topic in request.topics)
+    if not request.group_id or (has_empty_topic and not question.passes_empty_topics):
         return question.response({})
     asked: list[AskedT] = []
     for each in question.asked_in(request):

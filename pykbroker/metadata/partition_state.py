@@ -13,6 +13,7 @@ from pykbroker.protocol.uuids import MIGRATING_DIRECTORY
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
+_GREATEST_EPOCH = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ class PartitionState:
             replicas=_or(record.replicas, self.replicas),
             isr=_or(record.isr, self.isr),
             leader=record.leader if has_leader else self.leader,
-            leader_epoch=self.leader_epoch + 1 if has_leader else self.leader_epoch,
-            partition_epoch=self.partition_epoch + 1,
+            leader_epoch=_next_epoch(self.leader_epoch) if has_leader else self.leader_epoch,
+            partition_epoch=_next_epoch(self.partition_epoch),
             directories=self.directories if record.directories is None else tuple(map(bytes, record.directories)),
             removing_replicas=_or(record.removing_replicas, self.removing_replicas),
             adding_replicas=_or(record.adding_replicas, self.adding_replicas),
@@ -99,3 +100,8 @@ class PartitionState:
 
 def _or(changed: list[int] | None, unchanged: tuple[int, ...]) -> tuple[int, ...]:
     return unchanged if changed is None else tuple(changed)
+
+
+def _next_epoch(epoch: int) -> int:
+    """Return the epoch behind another one: the least number behind the greatest, as Java counts."""
+    return epoch + 1 if epoch < _GREATEST_EPOCH else -_GREATEST_EPOCH - 1

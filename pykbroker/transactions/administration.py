@@ -1,10 +1,17 @@
-"""ListTransactions and DescribeTransactions: what an administrator sees."""
+"""ListTransactions and DescribeTransactions: what an administrator sees.
+
+Matching an id of 32 KiB with a pattern can take a hundred milliseconds, even in linear time. So a pattern is bounded as
+one by which consumers subscribe, and ids are matched in a thread (`TransactionFilter.named`), before the shard looks at
+the transactions that have them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from pykbroker.linear_expressions import full_match
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
@@ -19,17 +26,23 @@ from pykbroker.protocol.messages.transaction_admin import (
 from .step import TransactionStep
 from .transaction import STATES_BY_WIRE_NAME, Transaction, group_by_topic
 
+LONGEST_PATTERN: Final = 32_768
+MOST_PROGRAM_BYTES: Final = 1 << 19
+"""The largest program of a pattern, which compiles in ten milliseconds at most; RE2's own bound is 16 times that."""
+
 
 class TransactionFilter:
     """The filters of a ListTransactions request; one that is not given lets everything through.
 
     Unknown names of states match nothing, and the response tells them. Raises ValueError where the pattern is no
-    regular expression.
+    regular expression of RE2, or too large.
     """
 
     def __init__(self, request: ListTransactionsRequest) -> None:
         pattern = request.transactional_id_pattern
-        self._matches = _pattern(pattern) if pattern else None
+        self._matches: Callable[[str], bool] | None = None
+        if pattern:
+            self._matches = full_match(pattern, longest=LONGEST_PATTERN, most_program_bytes=MOST_PROGRAM_BYTES)
         self._duration_ms = request.duration_filter
         self._producer_ids = frozenset(request.producer_id_filters)
         self._has_states = bool(request.state_filters)
@@ -38,20 +51,28 @@ class TransactionFilter:
             dict.fromkeys(name for name in request.state_filters if name not in STATES_BY_WIRE_NAME)
         )
 
+    @property
+    def has_pattern(self) -> bool:
+        """Tell whether ids are matched at all: else `named` is not needed."""
+        return self._matches is not None
+
+    def named(self, transactional_ids: Sequence[str]) -> Sequence[str]:
+        """Return the ids that the pattern matches; it may run in a thread."""
+        return transactional_ids if self._matches is None else list(filter(self._matches, transactional_ids))
+
     def asks_for(self, transaction: Transaction, timestamp_ms: int) -> bool:
-        """A transaction that never began counts as an old one, as in Kafka."""
+        """Tell whether the other filters let the transaction through. One that never began counts as an old one, as in
+        Kafka."""
         if self._producer_ids and transaction.producer_id not in self._producer_ids:
             return False
         if self._has_states and transaction.state not in self._states:
             return False
-        if self._duration_ms >= 0 and timestamp_ms - transaction.start_timestamp_ms <= self._duration_ms:
-            return False
-        return self._matches is None or self._matches(transaction.transactional_id)
+        return self._duration_ms < 0 or timestamp_ms - transaction.start_timestamp_ms > self._duration_ms
 
 
 @dataclass(frozen=True, slots=True)
 class ListSomeTransactions:
-    """Those of these ids that are asked for. Answered by a `ListTransactionsResponse`."""
+    """Those of these ids, which the pattern matches, that are asked for. Answered by a `ListTransactionsResponse`."""
 
     wanted: TransactionFilter
     transactional_ids: Sequence[str]
@@ -69,19 +90,6 @@ def list_transactions(request: ListSomeTransactions, step: TransactionStep) -> L
         if transaction is not None and request.wanted.asks_for(transaction, step.timestamp_ms)
     ]
     return ListTransactionsResponse(transaction_states=listed)
-
-
-def _pattern(pattern: str) -> Callable[[str], bool]:
-    """RE2, which takes no longer for a hostile pattern; loaded by whoever uses one. Raises ValueError."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled = re2.compile(pattern, options)
-    except re2.error as error:
-        raise ValueError(str(error)) from error
-    return lambda text: compiled.fullmatch(text) is not None
 
 
 def describe_transactions(request: DescribeTransactionsRequest, step: TransactionStep) -> DescribeTransactionsResponse:

@@ -28,7 +28,18 @@ from tests.protocol.maker import Choices, make_message
 TOPIC, GROUP, TRANSACTIONAL_ID = "topic", "group", "transactional-id"
 MOST_WAIT_S: Final = 0.3
 """So long a request may wait for its answer before its client leaves."""
-OTHER_TEXTS: Final = ("", "consumer", "range", "1", "__consumer_offsets", "x" * 300, "9" * 32_760, "\0é")
+OTHER_TEXTS: Final = (
+    "",
+    "consumer",
+    "range",
+    "1",
+    "share",
+    "streams",
+    "__consumer_offsets",
+    "x" * 300,
+    "9" * 32_760,
+    "\0é",
+)
 TEXTS: Final = (TOPIC, TOPIC, GROUP, TRANSACTIONAL_ID, *OTHER_TEXTS)
 NUMBERS: Final = (-1, 0, 1, 2, 3, 100, 10_000)
 LEFT_OUT: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))

@@ -166,6 +166,23 @@ def test_a_partition_change_leaves_alone_what_it_does_not_name() -> None:
     assert (moved.leader, moved.leader_epoch, moved.partition_epoch, moved.replicas) == (2, 4, 7, (1, 2))
 
 
+def test_epochs_begin_at_the_other_end_behind_the_greatest_so_that_a_snapshot_has_room_for_them() -> None:
+    """As Java counts."""
+    greatest, topic_id = (1 << 31) - 1, b"t" * 16
+    image = MetadataImage()
+    image.replay(TopicRecord(name="orders", topic_id=topic_id), 0)
+    partition = PartitionRecord(partition_id=0, topic_id=topic_id, replicas=[1], isr=[1], leader=1)
+    partition.leader_epoch = partition.partition_epoch = greatest
+    image.replay(partition, 1)
+    image.replay(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=-1), 2)
+    again = MetadataImage()
+    for offset, record in enumerate(image.records()):
+        again.replay(decode_record(encode_record(record)), offset)
+    state = again.partition("orders", 0)
+    assert state is not None
+    assert (state.leader_epoch, state.partition_epoch) == (-greatest - 1, -greatest - 1)
+
+
 def test_records_of_a_transaction_count_when_it_ends_and_never_if_it_is_aborted() -> None:
     image = MetadataImage()
     assert not image.replay(BeginTransactionRecord(), 0)

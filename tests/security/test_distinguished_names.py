@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from compat_tests.certificates import Authority, self_signed
-from pykbroker.security.tls.der import parse
+from pykbroker.security.tls.der import OBJECT_IDENTIFIER, SEQUENCE, MalformedDer, encoded, parse
 from pykbroker.security.tls.distinguished_names import UnusableName, distinguished_name, name_text
 from tests.security.names import encoded_name
 
@@ -83,3 +83,13 @@ def test_bytes_that_are_no_certificate_have_no_name() -> None:
     for bad in (b"", b"\x30\x00", b"\x30\x03\x02\x01\x01", certificate[:-1], certificate + b"\0"):
         with pytest.raises(UnusableName, match="malformed"):
             distinguished_name(bad)
+
+
+def test_a_number_in_a_type_that_python_could_not_write_is_no_failure_of_ours() -> None:
+    """An object identifier of two kilobytes, whose one number has more digits than Python converts to text."""
+    huge = encoded(OBJECT_IDENTIFIER, b"\x2a" + b"\xff" * 2_300 + b"\x01")
+    attribute = encoded(SEQUENCE, huge + encoded(UTF8, b"x"))
+    with pytest.raises(MalformedDer, match="too large"):
+        name_text(parse(encoded(SEQUENCE, encoded(0x31, attribute))))
+    uuid = f"2.25.{(1 << 128) - 1}"
+    assert name_text(parse(encoded_name([[(uuid, UTF8, b"x")]]))) == f"{uuid}=#0c0178"

@@ -177,6 +177,26 @@ def test_other_brokers_are_answered_as_the_persister() -> None:
     sharing(main)
 
 
+def test_topics_without_partitions_are_passed_over_where_state_begins_and_end_everything_else() -> None:
+    async def main(node: Sharing) -> None:
+        await node.initialize(node.key(1))
+        row = share_state.InitializeShareGroupStateRequestPartitionData(partition=1, state_epoch=2, start_offset=-1)
+        topics = [
+            share_state.InitializeStateData(topic_id=node.topic_id),
+            share_state.InitializeStateData(topic_id=node.topic_id, partitions=[row]),
+        ]
+        begin = share_state.InitializeShareGroupStateRequest(group_id="group", topics=topics)
+        (result,) = (await node.ask(begin, 0)).results
+        assert [(each.partition, each.error_code) for each in result.partitions] == [(1, NONE)]
+        begin.topics = topics[:1]
+        assert (await node.ask(begin, 0)).results == []
+        asked = [ReadStateData(topic_id=node.topic_id), ReadStateData(topic_id=node.topic_id)]
+        asked[1].partitions = [ReadShareGroupStateRequestPartitionData(partition=1, leader_epoch=0)]
+        assert (await node.ask(ReadShareGroupStateRequest(group_id="group", topics=asked), 0)).results == []
+
+    sharing(main)
+
+
 @pytest.mark.parametrize("group_id", ["group", ""])
 def test_request_that_names_nothing_is_answered_with_nothing(group_id: str) -> None:
     async def main(node: Sharing) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import trio
@@ -23,6 +24,7 @@ from pykbroker.protocol.messages.transactions import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from pykbroker.sim.threads import SimulatedThreads
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
 from .transacting import TOPIC, TransactionalProducer, Transactions, transacting
@@ -342,6 +344,43 @@ def test_transactions_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch)
         listed = (await node.ask(ListTransactionsRequest(), 2)).transaction_states
         assert sorted(each.transactional_id for each in listed) == names
         assert (sum(asked), max(asked)) == (7, 2)
+
+    transacting(main)
+
+
+def test_ids_are_matched_with_a_pattern_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 32 KiB may take a hundred milliseconds, and there may be any number of them."""
+    matched: list[str] = []
+    is_in_thread = False
+    run = SimulatedThreads.run
+    named = TransactionFilter.named
+
+    async def in_thread(threads: SimulatedThreads, fn: Any, *args: Any) -> Any:
+        def call() -> Any:
+            nonlocal is_in_thread
+            is_in_thread = True
+            try:
+                return fn(*args)
+            finally:
+                is_in_thread = False
+
+        return await run(threads, call)
+
+    def noted(wanted: TransactionFilter, ids: Sequence[str]) -> Sequence[str]:
+        assert is_in_thread
+        matched.extend(ids)
+        return named(wanted, ids)
+
+    monkeypatch.setattr(SimulatedThreads, "run", in_thread)
+    monkeypatch.setattr(TransactionFilter, "named", noted)
+
+    async def main(node: Transactions) -> None:
+        for name in ("a1", "a2", "b1"):
+            await node.producer(name)
+        request = ListTransactionsRequest(transactional_id_pattern="a.*")
+        listed = (await node.ask(request, 2)).transaction_states
+        assert sorted(each.transactional_id for each in listed) == ["a1", "a2"]
+        assert sorted(matched) == ["a1", "a2", "b1"]
 
     transacting(main)
 

@@ -65,6 +65,13 @@ def test_a_pattern_that_re2_refuses_is_refused(world: TransactionWorld, pattern:
     assert not response.transaction_states
 
 
+@pytest.mark.parametrize("pattern", ["[\\pL\\pN.-]{0,300}", "(?i)\\pL" * 300])
+def test_a_pattern_whose_program_takes_long_to_compile_is_refused(world: TransactionWorld, pattern: str) -> None:
+    """Of 17 bytes one took 200 ms, in which nobody else was served."""
+    assert world.list(transactional_id_pattern=pattern).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert world.listed(transactional_id_pattern="[\\pL\\pN.-]{0,20}") == ["idle", "open", "complete"]
+
+
 def test_a_pattern_that_would_be_slow_elsewhere_is_not() -> None:
     world = TransactionWorld()
     world.producer("a" * 5000 + "!")

@@ -263,7 +263,7 @@ class TransactionWorld:
             wanted = TransactionFilter(request)
         except ValueError:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-        response = self.call(ListSomeTransactions(wanted, list(self.shard.transactions)), 2)
+        response = self.call(ListSomeTransactions(wanted, wanted.named(list(self.shard.transactions))), 2)
         assert isinstance(response, ListTransactionsResponse)
         response.unknown_state_filters = wanted.unknown_states
         return response

@@ -17,6 +17,8 @@ _INDEFINITE = 0x80
 _END_OF_CONTENTS = b"\0\0"
 _DEEPEST = 32
 _MOST_BYTES_OF_LENGTH = 4
+_MOST_BITS_OF_ARC = 1024
+"""Of one number in an object identifier: one that is a UUID has 128. Python writes no number of 5,000 digits."""
 
 
 class MalformedDer(ValueError):
@@ -59,6 +61,8 @@ class Element:
         arcs, value = [], 0
         for byte in self.content:
             value = value << 7 | byte & 0x7F
+            if value.bit_length() > _MOST_BITS_OF_ARC:
+                raise MalformedDer("an object identifier with a number that is too large")
             if not byte & 0x80:
                 arcs.append(value)
                 value = 0

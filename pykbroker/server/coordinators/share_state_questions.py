@@ -63,7 +63,8 @@ class Question(Generic[AskedT, AnswerT]):
     """A question about share partitions.
 
     verb: in messages of errors. request: to the shard of a partition. key: of what is asked. weight: how many entries
-    it has. batches_of: how many an answer has. failed: the answer that has nothing but an error.
+    it has. batches_of: how many an answer has. failed: the answer that has nothing but an error. passes_empty_topics:
+    topics without partitions are passed over; else a request that has one is answered with nothing.
 
     fields: what is asked, as fields of a partition in the request; asked: the same read back. result_fields: an answer,
     as fields of a partition in the response; answer_in: the same read back.
@@ -80,6 +81,7 @@ class Question(Generic[AskedT, AnswerT]):
     asked: Callable[[SharePartitionKey, Any], AskedT]
     result_fields: Callable[[AnswerT], Mapping[str, Any]]
     answer_in: Callable[[SharePartitionKey, Any], AnswerT]
+    passes_empty_topics: bool = False
 
     @property
     def response_type(self) -> type[Message]:
@@ -173,6 +175,7 @@ INITIALIZE: Final[Question[Initialization, Outcome]] = Question(
     asked=lambda key, row: Initialization(key, row.state_epoch, row.start_offset),
     result_fields=_outcome_fields,
     answer_in=_outcome_in,
+    passes_empty_topics=True,
 )
 
 
