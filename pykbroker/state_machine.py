@@ -41,7 +41,8 @@ class CoordinatorContext:
     which of two errors a fenced producer is told, and from EndTxn 5 and AddPartitionsToTxn 4 on that the producer
     follows the second transaction protocol (KIP-890). client_host: `/127.0.0.1`, as Kafka writes it.
     is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
-    may_describe: whether the client may describe a topic; None where it may describe all of them.
+    may_describe: whether the client may describe a topic; None where it may describe all of them. prepared: what was
+    computed beside the event loop for the request.
     """
 
     api_version: int
@@ -50,6 +51,7 @@ class CoordinatorContext:
     principal: str = ""
     is_loadable: bool | None = None
     may_describe: Callable[[str], bool] | None = None
+    prepared: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
 from .authorization import denied
-from .group_requests import check_group, has_consumer_groups, submit
+from .group_requests import check_group, has_consumer_groups, submit_heartbeat
 
 
 @handles(
@@ -43,7 +43,7 @@ async def consumer_group_heartbeat(
     if groups.metadata_hash.has_forgotten_many:
         await context.turn.through(groups.metadata_hash.learn_again())
     try:
-        response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
+        response: ConsumerGroupHeartbeatResponse = await submit_heartbeat(context, request.group_id, request)
     except ApiError as error:
         return _refused(error)
     return response

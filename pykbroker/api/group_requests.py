@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,6 +54,17 @@ def check_group(context: RequestContext[Broker], operation: Operation, group_id:
 async def submit(context: RequestContext[Broker], group_id: str, request: GroupRequest) -> Any:
     """The group's coordinator's response. Raises ApiError."""
     return await context.node.groups.submit(group_id, request, group_context(context))
+
+
+async def submit_heartbeat(context: RequestContext[Broker], group_id: str, request: GroupRequest) -> Any:
+    """The response to a heartbeat of a new protocol; what it comes to for a large member is computed in a thread.
+    Raises ApiError."""
+    groups = context.node.groups
+    prepared = await groups.prepare(group_id, request, context.header.api_version)
+    coordinator_context = group_context(context)
+    if prepared is not None:
+        coordinator_context = replace(coordinator_context, prepared=prepared)
+    return await groups.submit(group_id, request, coordinator_context)
 
 
 def begin(

@@ -15,7 +15,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
 from .authorization import denied
-from .group_requests import check_group, submit
+from .group_requests import check_group, submit_heartbeat
 from .share_group_requests import has_share_groups
 
 _MOST_CHARACTERS: Final = 36
@@ -43,7 +43,7 @@ async def share_group_heartbeat(
         await context.turn.through(groups.metadata_hash.learn(topics))
         if groups.metadata_hash.has_forgotten_many:
             await context.turn.through(groups.metadata_hash.learn_again())
-        response: ShareGroupHeartbeatResponse = await submit(context, request.group_id, request)
+        response: ShareGroupHeartbeatResponse = await submit_heartbeat(context, request.group_id, request)
     except ApiError as error:
         return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
     return response

@@ -103,6 +103,7 @@ EXAMPLES = examples(
     help="group.id, auto.offset.reset, isolation.level, heartbeat.interval.ms, session.timeout.ms, client.id.",
 )
 @click.option("--isolation-level", type=click.Choice(list(ISOLATION_LEVELS)), help="Default: read_uncommitted.")
+@click.option("--enable-systest-events", is_flag=True, help="Print shutdown_complete when nothing is read any more.")
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be formatted.")
 def command(**given: Any) -> None:
     """Read the records of a topic to standard output, one a line."""

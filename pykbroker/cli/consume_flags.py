@@ -55,6 +55,7 @@ class ConsumeFlags:
     value_deserializer: str | None
     consumer_properties: tuple[str, ...]
     isolation_level: str | None
+    enable_systest_events: bool
     skip_message_on_error: bool
     share: bool
     reject: bool

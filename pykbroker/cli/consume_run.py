@@ -103,6 +103,8 @@ def consume(flags: ConsumeFlags) -> None:
         say_at_once(total)
     else:
         click.echo(total, err=True)
+    if flags.enable_systest_events:
+        click.echo("shutdown_complete")
     if exit_code or (flags.strict and printer.has_complained):
         raise SystemExit(exit_code or 1)
 

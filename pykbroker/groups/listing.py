@@ -36,4 +36,4 @@ def list_groups(groups: Mapping[str, Group], asked: ListSomeGroups) -> ListGroup
 
 
 def _is_in(states: Container[str], state: str) -> bool:
-    return state in states or _KAFKAS_FILTERS.get(state) in states
+    return state in states or _KAFKAS_FILTERS.get(state, state) in states

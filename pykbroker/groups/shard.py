@@ -75,6 +75,7 @@ from .consumer.regular_expressions import TopicRegexes
 from .deletions import GroupDeletions
 from .listing import list_groups
 from .modern.assignment_tasks import AssignmentOffload, ComputedAssignment
+from .modern.preparations import Preparation
 from .offsets.forgotten_topics import DeletedTopics
 from .offsets.offsets import Offsets
 
@@ -239,6 +240,17 @@ class GroupShard:
             case _:
                 step.answer(token, self._answer_at_once(request, context, step))
         return self._finish(step)
+
+    def preparation(self, request: GroupRequest, api_version: int) -> Preparation | None:
+        """Return what may be computed in a thread before the request is carried out, whose result goes into its
+        context; None where that is little."""
+        match request:
+            case ConsumerGroupHeartbeatRequest():
+                return self.consumer.preparation(request, api_version)
+            case ShareGroupHeartbeatRequest():
+                return self.share.preparation(request, api_version)
+            case _:
+                return None
 
     def _answer_at_once(self, request: AnsweredAtOnce, context: CoordinatorContext, step: Step) -> object:
         match request:

@@ -59,6 +59,15 @@ def transaction(bootstrap: str, name: Callable[[str], str]) -> Callable[..., con
     return begin
 
 
+def test_the_end_is_told_to_programs_that_wait_for_it(call: Call, run: Call, send: Given, topic: str) -> None:
+    """Kafka's console consumers print it for system tests."""
+    call(f"topics --create --topic {topic} --partitions 1")
+    send(topic, [{"value": b"one"}])
+    assert run(f"consume --topic {topic} -e --enable-systest-events").lines == ["one", "shutdown_complete"]
+    shared = run(f"consume --topic {topic} --share --group {topic} --timeout-ms 10 --enable-systest-events")
+    assert shared.lines == ["shutdown_complete"]
+
+
 def test_a_read_ends_behind_what_was_there(call: Call, run: Call, send: Given, topic: str) -> None:
     call(f"topics --create --topic {topic} --partitions 4")
     numbers = count()

@@ -22,6 +22,7 @@ from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS
 from pykbroker.groups.shard import GroupRequest, GroupShard
+from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
 from pykbroker.state_machine import Completion, CoordinatorContext, Result, Token
@@ -73,13 +74,23 @@ def new_shard(rng: Random, topics: ChangingTopics, assignments: LateAssignments 
     return GroupShard(CONFIG, rng, topics, lambda group_id: CONSUMER_CONFIG, assignments=assignments)
 
 
+def _on_the_wire(response: Any, version: int) -> Any:
+    """The answer to a heartbeat as it arrives: a part of it may be encoded already."""
+    if not isinstance(response, ConsumerGroupHeartbeatResponse):
+        return response
+    return decode(ConsumerGroupHeartbeatResponse, version, encode(response, version))[0]
+
+
 class Harness:
-    """A shard, and its log. With an odd seed assignments are computed beside the event loop, and late."""
+    """A shard, and its log. With an odd seed assignments are computed beside the event loop, and late; and so are most
+    steps of members, when something else may have happened before they are made.
+    """
 
     def __init__(self, seed: int) -> None:
         self.topics = ChangingTopics(a=3, b=2)
         rng = Random(seed)
         self.late_assignments = LateAssignments(Random(seed)) if seed % 2 else None
+        self._chance = Random(seed)
         self.shard = new_shard(rng, self.topics, self.late_assignments)
         self._trials = Trials.of_random(rng)
         self.log: list[tuple[bytes, bytes | None]] = []
@@ -92,14 +103,24 @@ class Harness:
         """None where the answer is owed still."""
         token = self.next_token
         self.next_token = Token(token + 1)
-        context = CoordinatorContext(api_version=version, client_id=client)
-        handled = self._trials.make(
-            self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms)
-        )
-        self.take(handled)
+        early = self._chance.random() < 0.2
+        prepared = self._prepared(request, version)
+        if early:
+            self._put_late()
+
+        def handle() -> Result[Any]:
+            newest = prepared if early else self._prepared(request, version)
+            context = CoordinatorContext(api_version=version, client_id=client, prepared=newest)
+            return self.shard.handle(request, token, self.now_ms, context, self.now_ms)
+
+        self.take(self._trials.make(self.shard, handle))
         answers = [each for each in self.late if each.token == token]
         self.late = [each for each in self.late if each.token != token]
-        return answers[0].response if answers else None
+        return _on_the_wire(answers[0].response, version) if answers else None
+
+    def _prepared(self, request: GroupRequest, version: int) -> object:
+        preparation = self.shard.preparation(request, version)
+        return None if preparation is None else preparation.run()
 
     def take(self, result: Result[Any]) -> None:
         self.log.extend(written(result))
@@ -108,9 +129,12 @@ class Harness:
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
+        self._put_late()
+        self.take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.now_ms)))
+
+    def _put_late(self) -> None:
         for computed in self.late_assignments.done() if self.late_assignments is not None else ():
             self.take(self._trials.make(self.shard, partial(self._put, computed)))
-        self.take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.now_ms)))
 
     def _put(self, computed: ComputedAssignment) -> Result[Any]:
         return self.shard.put_assignment(computed, self.now_ms, self.now_ms)

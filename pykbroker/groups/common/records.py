@@ -165,6 +165,10 @@ class CoordinatorRecord:
         """The same record with its bytes, so that it is not encoded again."""
         return _RecordInBytes(self.key, self.value, self.encode())
 
+    def only_bytes(self) -> CoordinatorRecord:
+        """The same record as bytes alone, once nobody needs its value any more."""
+        return _RecordInBytes(self.key, None, self.encode())
+
     @property
     def size_bytes(self) -> int:
         key, value = self.encode()

@@ -17,7 +17,7 @@ import xxhash
 from pykbroker.long_work import LongWork
 
 if TYPE_CHECKING:
-    from ..assignors.model import TopicDescriber
+    pass
 
 NO_HASH: Final = 0
 FEW_TOPICS: Final = 100
@@ -55,7 +55,7 @@ class TopicsView(Protocol):
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]: ...
 
-    def as_of_now(self) -> TopicDescriber:
+    def as_of_now(self) -> TopicsView:
         """The topics as they are now, which no later change reaches: a thread may read them."""
         ...
 
@@ -91,7 +91,7 @@ class FixedTopics:
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
         return frozenset()
 
-    def as_of_now(self) -> TopicDescriber:
+    def as_of_now(self) -> TopicsView:
         return self
 
 

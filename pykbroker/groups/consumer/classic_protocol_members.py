@@ -42,7 +42,7 @@ from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNRELEASED_PARTITIONS, UNREVOKED_PARTITIONS, ConsumerGroupMember
 from .consumer_records import member_record
 from .embedded_protocol import EmbeddedSubscription, read_subscription, write_assignment
-from .member_progress import MemberProgress
+from .member_progress import Heard, MemberProgress
 from .membership import ConsumerMembership, new_member_id
 from .migration import Migration, classic_metadata
 
@@ -104,7 +104,7 @@ class ClassicProtocolMembers:
         is_outdated = group.group_epoch > group.assignment_epoch
         if takes_place and is_outdated and self._migration.downgrade_with(group, updated, epoch_before, call):
             return
-        current = self._progress.go_on(group, member_id, has_changed, subscription.owned, step)
+        current = self._progress.go_on(group, member_id, has_changed, Heard(lambda: subscription.owned), step)
         if current is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         if takes_place and self._migration.downgrade_with(group, current, group.group_epoch, call):

@@ -42,6 +42,7 @@ from .consumer_records import RECORDS, partition_metadata_tombstone, regex_recor
 from .resolved_regular_expression import ResolvedRegularExpression, subscription
 
 NO_ASSIGNMENT: Final[Assignment] = {}
+NO_OWNERS: Final[dict[int, str]] = {}
 
 
 class ConsumerGroupState(Enum):
@@ -54,6 +55,10 @@ class ConsumerGroupState(Enum):
     """Not every member has its part of the target assignment yet."""
     STABLE = "Stable"
     DEAD = "Dead"
+
+
+class Ownership:
+    """A mark of who owns which partitions of a group: another one takes its place when that changes."""
 
 
 class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
@@ -72,6 +77,7 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
         self.has_partition_metadata_record = False
         """Whether the log has a record from before KIP-1101, which needs a tombstone."""
         self._owners: dict[bytes, dict[int, str]] = {}
+        self.ownership = Ownership()
 
     def copy(self) -> Self:
         other = super().copy()
@@ -109,6 +115,10 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
     def owned_of(self, topic_id: bytes) -> Container[int]:
         """The partitions of the topic that a member has, or must still give up."""
         return self._owners.get(topic_id, ())
+
+    def owners_of(self, topic_id: bytes) -> dict[int, str]:
+        """The ids of the members that have partitions of the topic, or must still give them up."""
+        return self._owners.get(topic_id, NO_OWNERS)
 
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
         return self._owners.get(topic_id, {}).get(partition)
@@ -177,9 +187,21 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
         if old is None or (old.assigned, old.pending_revocation) != (member.assigned, member.pending_revocation):
             if old is not None:
                 self._disown(old)
+            self.ownership = Ownership()
             for owned in (member.assigned, member.pending_revocation):
                 for topic_id, partitions in owned.items():
                     self._owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member.member_id))
+
+    def put_reconciled(self, member: ConsumerGroupMember, owners: Mapping[bytes, dict[int, str]]) -> None:
+        """Replace the value that the group had of the member by one with other partitions.
+
+        owners: by topic, those that it changes; empty where nobody has any of the topic.
+        """
+        self.members[member.member_id] = member
+        self.ownership = Ownership()
+        self._owners.update(owners)
+        for topic_id in [topic_id for topic_id, each in owners.items() if not each]:
+            del self._owners[topic_id]
 
     def remove(self, member_id: str) -> None:
         old = self.members.pop(member_id, None)
@@ -197,6 +219,7 @@ class ConsumerGroup(CommittingGroup[ConsumerGroupMember, Assignment]):
             _decrement(self.subscribed_regexes, member.subscribed_topic_regex)
 
     def _disown(self, member: ConsumerGroupMember) -> None:
+        self.ownership = Ownership()
         for owned in (member.assigned, member.pending_revocation):
             for topic_id, partitions in owned.items():
                 owners = self._owners.get(topic_id, {})

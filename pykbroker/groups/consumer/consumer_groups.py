@@ -79,9 +79,12 @@ class ConsumerGroups:
             self._topic_changes,
             self._regexes,
             config_of,
+            config.max_record_bytes,
         )
         self.classic_members = ClassicProtocolMembers(config, membership, progress, migration, topics, rng)
-        self.heartbeat = ConsumerHeartbeats(config, groups, membership, progress, migration, config_of, rng).heartbeat
+        heartbeats = ConsumerHeartbeats(config, groups, membership, progress, migration, config_of, rng)
+        self.heartbeat = heartbeats.heartbeat
+        self.preparation = heartbeats.preparation
         self.replay = records.replay
         self.put_assignment = self._targets.put_awaited
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeResponseAssignment,
@@ -29,6 +30,9 @@ class ConsumerGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, ConsumerGroupMem
 
     _targets: Mapping[str, Assignment]
     _topics: TopicsView
+
+    def for_thread(self) -> Self:
+        return replace(self, _topics=self._topics.as_of_now())
 
     def _partitions_of(self, member: ConsumerGroupMember) -> list[Collection[int]]:
         return [*member.assigned.values(), *member.pending_revocation.values(), *self._target_of(member).values()]

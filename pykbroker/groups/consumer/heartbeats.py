@@ -31,10 +31,10 @@ from .consumer_group import ConsumerGroup, find_consumer
 from .consumer_group_member import ConsumerGroupMember
 from .consumer_records import member_record
 from .heartbeat_validation import validate_epoch, validate_request
-from .member_progress import MemberProgress
+from .member_progress import Heard, MemberProgress
 from .membership import ConsumerMembership, new_member_id
 from .migration import Migration
-from .reconciliation import ReportedPartitions
+from .preparations import PreparedStep, Reported, StepPreparation, told_partitions
 from .regular_expressions import invalid_reason
 
 
@@ -73,6 +73,16 @@ class ConsumerHeartbeats:
         except ApiError as error:
             return refused_heartbeat(error)
 
+    def preparation(self, request: ConsumerGroupHeartbeatRequest, api_version: int) -> StepPreparation | None:
+        """Return what may be computed of the heartbeat in a thread; None where that is little. It changes nothing."""
+        group = find_consumer(self._groups, request.group_id)
+        member = None if group is None else group.members.get(request.member_id)
+        if group is None or member is None or request.member_epoch < JOINING_EPOCH:
+            return None
+        if member.is_reconciled_to(group.assignment_epoch) and not _asks_for_all(request):
+            return None
+        return self._progress.preparation(group, member, request, api_version)
+
     # Leaving
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest, step: Step) -> ConsumerGroupHeartbeatResponse:
@@ -101,9 +111,11 @@ class ConsumerHeartbeats:
         if not self._progress.has_place(group, request.member_id, request.instance_id):
             check_room(group, GroupType.CONSUMER, self._config.consumer_max_size)
         member_id = request.member_id or new_member_id(self._rng)
-        owned = _reported(request)
+        prepared = context.prepared if isinstance(context.prepared, PreparedStep) else None
+        owned = Reported(request) if prepared is None else prepared.reported
         member = self._membership.find_member(group, member_id, request.instance_id, is_joining=is_joining)
-        validate_epoch(member, request.member_epoch, owned)
+        is_behind = request.member_epoch != member.member_epoch
+        validate_epoch(member, request.member_epoch, owned.partitions if is_behind else None)
         _validate_regex(group, member, request)
         updated = _updated(member, request, context)
         if updated != member:
@@ -113,7 +125,9 @@ class ConsumerHeartbeats:
         if is_joining and group.static_member(request.instance_id) is not None:
             member = self._membership.replace_static_member(group, member, member_id, step)
             updated = _updated(member, request, context)
-        return self._carry_out(group, member, updated, request, owned, step)
+        return self._carry_out(
+            group, member, updated, request, Heard(lambda: owned.partitions, prepared, may_wait=True), step
+        )
 
     def _carry_out(
         self,
@@ -121,13 +135,13 @@ class ConsumerHeartbeats:
         member: ConsumerGroupMember,
         updated: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
-        owned: ReportedPartitions | None,
+        heard: Heard,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
         """Changes the group and the member as the request says. Raises ApiError where the member has to start anew; its
         subscription is written nevertheless."""
         config = self._config_of(group.group_id)
-        current = self._progress.advance(group, member, updated, owned, step)
+        current = self._progress.advance(group, member, updated, heard, step)
         if current is None:
             words = "The consumer group member is in an unknown state. It must abandon all its partitions and rejoin."
             raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, words)
@@ -136,7 +150,7 @@ class ConsumerHeartbeats:
             member_id=current.member_id,
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
-            assignment=_told(current) if _is_to_be_told(request, member, current) else None,
+            assignment=_told(current, heard.prepared) if _is_to_be_told(request, member, current) else None,
         )
 
     def _find_group(self, group_id: str, *, is_joining: bool) -> ConsumerGroup:
@@ -192,32 +206,28 @@ def _updated(
     )
 
 
-def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | None:
-    if request.topic_partitions is None:
-        return None
-    owned: dict[bytes, set[int]] = {}
-    for topic in request.topic_partitions:
-        owned.setdefault(bytes(topic.topic_id), set()).update(topic.partitions)
-    return owned
-
-
 def _is_to_be_told(
     request: ConsumerGroupHeartbeatRequest, before: ConsumerGroupMember, now: ConsumerGroupMember
 ) -> bool:
     """Tell whether the answer has the assignment: for a member that joins or sends all fields, and where it changed."""
+    if _asks_for_all(request):
+        return True
+    return before.assigned is not now.assigned and before.assigned != now.assigned
+
+
+def _asks_for_all(request: ConsumerGroupHeartbeatRequest) -> bool:
     has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     is_full = (
         request.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
         and has_subscription
         and request.topic_partitions is not None
     )
-    return request.member_epoch == JOINING_EPOCH or is_full or before.assigned != now.assigned
+    return request.member_epoch == JOINING_EPOCH or is_full
 
 
-def _told(member: ConsumerGroupMember) -> ConsumerGroupHeartbeatResponseAssignment:
-    return ConsumerGroupHeartbeatResponseAssignment(
-        topic_partitions=[
-            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in member.assigned.items()
-        ]
-    )
+def _told(member: ConsumerGroupMember, prepared: PreparedStep | None) -> ConsumerGroupHeartbeatResponseAssignment:
+    if prepared is not None and prepared.current is not None and prepared.current.assigned is member.assigned:
+        return ConsumerGroupHeartbeatResponseAssignment(
+            topic_partitions=prepared.told.of(ConsumerGroupHeartbeatResponseTopicPartitions)
+        )
+    return ConsumerGroupHeartbeatResponseAssignment(topic_partitions=told_partitions(member.assigned))

@@ -8,20 +8,40 @@ that epoch; the member takes its next step towards its target. The model is what
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+
+from ..assignors.model import Assignment
 from ..common.config import ConsumerGroupConfig
 from ..common.context import Step
 from ..common.topic_changes import TopicChanges
 from ..common.topics import MetadataHash, TopicsView
+from ..modern.heartbeat_rules import check_record_size
 from ..modern.modern_member import in_words
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember
 from .consumer_records import assignment_record, member_record, partition_metadata_tombstone
 from .consumer_replay import ConsumerReplay
 from .membership import ConsumerMembership
+from .preparations import PreparedStep, StepPreparation
 from .reconciliation import Reconciliation, ReportedPartitions
 from .regular_expressions import RegularExpressions
 from .target_assignment import ConsumerTargetAssignments
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The facts that a request brings of the member's partitions.
+
+    owned: gives the partitions that it reports as its own; None where it reports none. prepared: the member's next
+    step, where it was computed beside the event loop. may_wait: whether a large step may be left to a later request,
+    before which it is computed.
+    """
+
+    owned: Callable[[], ReportedPartitions | None]
+    prepared: PreparedStep | None = None
+    may_wait: bool = False
 
 
 class MemberProgress:
@@ -40,6 +60,7 @@ class MemberProgress:
         topic_changes: TopicChanges,
         regexes: RegularExpressions,
         config_of: Callable[[str], ConsumerGroupConfig],
+        max_record_bytes: int,
     ) -> None:
         self._records = records
         self._membership = membership
@@ -49,6 +70,7 @@ class MemberProgress:
         self._topic_changes = topic_changes
         self._regexes = regexes
         self._config_of = config_of
+        self._max_record_bytes = max_record_bytes
 
     def has_place(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
         """Tell whether a full group has a place for the member all the same: it is there, or its instance is.
@@ -64,16 +86,35 @@ class MemberProgress:
         group: ConsumerGroup,
         before: ConsumerGroupMember,
         updated: ConsumerGroupMember,
-        owned: ReportedPartitions | None,
+        heard: Heard,
         step: Step,
     ) -> ConsumerGroupMember | None:
-        """The member after the request, or None where it has to start anew.
+        """The member after the request, or None where it has to start anew. Raises ApiError where a record has no room
+        for its partitions.
 
-        before: the member as it was up to the request. owned: the partitions that it reports, None where it reports
-        none.
+        before: the member as it was up to the request.
         """
         has_subscription_changed = self.put(group, before, updated, step)
-        return self.go_on(group, updated.member_id, has_subscription_changed, owned, step)
+        return self.go_on(group, updated.member_id, has_subscription_changed, heard, step)
+
+    def preparation(
+        self, group: ConsumerGroup, member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, version: int
+    ) -> StepPreparation | None:
+        """Return what may be computed of the member's next step in a thread; None where that is little."""
+        target = group.target_of(member)
+        if not self._is_large_step(member, target):
+            return None
+        return StepPreparation(
+            group=group,
+            ownership=group.ownership,
+            member=member,
+            target=target,
+            target_epoch=group.assignment_epoch,
+            resolved=group.resolved_regexes.get(member.subscribed_topic_regex),
+            topics=self._topics.as_of_now(),
+            request=request,
+            version=version,
+        )
 
     def put(self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember, step: Step) -> bool:
         """The first half of `advance`: puts the member into the group, and begins an epoch where that changes what the
@@ -102,12 +143,12 @@ class MemberProgress:
         group: ConsumerGroup,
         member_id: str,
         has_subscription_changed: bool,
-        owned: ReportedPartitions | None,
+        heard: Heard,
         step: Step,
     ) -> ConsumerGroupMember | None:
         """The second half of `advance`: the target assignment, and the member's next step towards it."""
         self._targets.update_if_due(group, self._config_of(group.group_id).assignment_interval_ms, step)
-        return self._reconcile(group, group.members[member_id], has_subscription_changed, owned, step)
+        return self._reconcile(group, group.members[member_id], has_subscription_changed, heard, step)
 
     def _put(
         self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember, step: Step
@@ -143,12 +184,15 @@ class MemberProgress:
         group: ConsumerGroup,
         member: ConsumerGroupMember,
         has_subscription_changed: bool,
-        owned: ReportedPartitions | None,
+        heard: Heard,
         step: Step,
     ) -> ConsumerGroupMember | None:
         if not has_subscription_changed and member.is_reconciled_to(group.assignment_epoch):
             return member
-        target, names = group.target_of(member), group.subscription_of(member)
+        target = group.target_of(member)
+        if heard.may_wait and self._is_large_step(member, target):
+            return self._take_prepared(group, member, target, heard.prepared, step)
+        names = group.subscription_of(member)
         current = Reconciliation(
             member=member,
             target_epoch=group.assignment_epoch,
@@ -156,18 +200,45 @@ class MemberProgress:
             # A member may be subscribed to very many topics, of which it has a few.
             topic_ids=frozenset(each for each in {*target, *member.assigned} if self._topics.topic_name(each) in names),
             has_subscription_changed=has_subscription_changed,
-            owned=owned,
+            owned=heard.owned(),
             owned_of=group.owned_of,
         ).next()
         if current is None or current == member:
             return current
         self._records.change(assignment_record(group.group_id, current), step)
-        step.because(group.group_id, f"{member.member_id} is {current.state.name} at {current.member_epoch}")
+        self._has_moved(group, current, step)
+        return current
+
+    def _is_large_step(self, member: ConsumerGroupMember, target: Assignment) -> bool:
+        return self._targets.is_large(target, member.assigned, member.pending_revocation)
+
+    def _take_prepared(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerGroupMember,
+        target: Assignment,
+        prepared: PreparedStep | None,
+        step: Step,
+    ) -> ConsumerGroupMember | None:
+        """Put in place what was computed for the member, if it is still the member's next step; a later heartbeat
+        brings it otherwise. Raises ApiError where its record has no room in the log."""
+        if prepared is None or not prepared.fits(group, member, target):
+            return member
+        if prepared.current is None or prepared.record is None:
+            return None if prepared.current is None else member
+        check_record_size("partitions of the member take", prepared.record, self._max_record_bytes)
+        current = prepared.applied_to(member)
+        step.append(prepared.record)
+        group.put_reconciled(current, prepared.owners)
+        self._has_moved(group, current, step)
+        return current
+
+    def _has_moved(self, group: ConsumerGroup, current: ConsumerGroupMember, step: Step) -> None:
+        step.because(group.group_id, f"{current.member_id} is {current.state.name} at {current.member_epoch}")
         if current.state is not UNREVOKED_PARTITIONS:
             self._membership.stop_awaiting_revocation(group, current)
         elif not current.uses_classic_protocol:
             self._membership.await_revocation(group, current, step)
-        return current
 
 
 def _subscription(member: ConsumerGroupMember) -> str:

@@ -10,6 +10,7 @@ members have (partitions or tasks), how a member gets there, and what its record
 - `modern_records`: the kinds of records that groups of a type have, and how they are made.
 - `modern_replay`: what these records do to the groups of a shard.
 - `assignment_tasks`: target assignments that are computed beside the event loop.
+- `preparations`: steps of large members that are computed there.
 - `target_assignments`: when a target assignment is due, and what becomes of it.
 - `membership`: epochs begin, members are forgotten, and have deadlines.
 - `heartbeat_rules`: why a heartbeat is refused.

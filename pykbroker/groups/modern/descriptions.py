@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pykbroker.java_hash import place_in_a_table
 from pykbroker.long_work import PORTION, LongWork, ordered, portions
@@ -38,6 +38,10 @@ class GroupAsOfNow(ABC, Generic[DescribedT, DescribedMemberT, MemberT]):
         """Return how many steps of long work it takes to describe the member and to encode the description."""
         each = self._partitions_of(self._members[member_id])
         return 5 + 2 * len(each) + sum(map(len, each)) // 8
+
+    def for_thread(self) -> Self | None:
+        """The same group, whose members may be described in a thread; None where that is nowhere needed."""
+        return None
 
     @abstractmethod
     def _partitions_of(self, member: MemberT) -> list[Collection[int]]:

@@ -8,6 +8,7 @@ is done (`assignment_tasks`). The model is Kafka's `TargetAssignmentBuilder`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from typing import Generic
 
 from pykbroker.kept_entries import KeptEntries
@@ -18,6 +19,7 @@ from .assignment_tasks import AssignmentOffload, AssignmentTask, ComputedAssignm
 from .modern_group import TargetT
 from .modern_member import MemberT
 from .modern_replay import GroupT, ModernReplay
+from .preparations import is_large
 
 
 class TargetAssignments(ABC, Generic[GroupT, MemberT, TargetT]):
@@ -38,6 +40,11 @@ class TargetAssignments(ABC, Generic[GroupT, MemberT, TargetT]):
         self._awaited: dict[str, AssignmentTask[MemberT, TargetT]] = {}
         """By group: the task whose assignment will be taken. Those of other tasks are dropped."""
         self._kept = KeptEntries(self._awaited.get, lambda task: task)
+
+    def is_large(self, *assignments: Mapping[bytes, Collection[int]]) -> bool:
+        """Tell whether the partitions of these assignments, by topic id, are so many that a member's step with them is
+        computed beside the event loop."""
+        return self._offload is not None and is_large(assignments, self._most_at_once)
 
     @abstractmethod
     def _size_of(self, group: GroupT) -> int:

@@ -31,6 +31,7 @@ from ..common.topics import MetadataHash, TopicsView
 from ..modern.heartbeat_rules import check_record_size, check_room, not_found
 from ..modern.membership import ModernMembership, known_member
 from ..modern.modern_member import JOINING_EPOCH, LEAVING_EPOCH, in_words, sorted_names
+from .preparations import PreparedShareStep, ShareStepPreparation, told_partitions
 from .share_group import ShareGroup, find_share
 from .share_group_member import ShareGroupMember
 from .share_records import assignment_record, group_epoch_record, member_record
@@ -81,6 +82,26 @@ class ShareHeartbeats:
         except ApiError as error:
             return refused_share_heartbeat(error)
 
+    def preparation(self, request: ShareGroupHeartbeatRequest, api_version: int) -> ShareStepPreparation | None:
+        """Return what may be computed of the heartbeat in a thread; None where that is little. It changes nothing."""
+        group = find_share(self._groups, request.group_id)
+        member = None if group is None else group.members.get(request.member_id)
+        if group is None or member is None or request.member_epoch < JOINING_EPOCH:
+            return None
+        if member.is_reconciled_to(group.assignment_epoch) and not _asks_for_all(request):
+            return None
+        target = group.target_of(member.member_id)
+        if not self._targets.is_large(target, member.assigned):
+            return None
+        return ShareStepPreparation(
+            group=group,
+            member=member,
+            target=target,
+            target_epoch=group.assignment_epoch,
+            topics=self._topics.as_of_now(),
+            version=api_version,
+        )
+
     # Leaving
 
     def _leave(self, request: ShareGroupHeartbeatRequest, step: Step) -> ShareGroupHeartbeatResponse:
@@ -123,15 +144,16 @@ class ShareHeartbeats:
         topics_changed, starts_epoch = self._put(group, before, updated, step, is_new=is_new)
         config = self._config_of(group.group_id)
         self._targets.update_if_due(group, config.assignment_interval_ms, step)
-        current = self._reconcile(group, updated, step, has_subscription_changed=starts_epoch)
+        prepared = context.prepared if isinstance(context.prepared, PreparedShareStep) else None
+        current = self._reconcile(group, updated, prepared, step, has_subscription_changed=starts_epoch)
         self.keep_session(group, current.member_id, config.session_timeout_ms, step)
         self._states.initialize_if_due(group, step, topics_changed=topics_changed)
-        is_told = is_joining or request.subscribed_topic_names is not None or before.assigned != current.assigned
+        has_changed = before.assigned is not current.assigned and before.assigned != current.assigned
         return ShareGroupHeartbeatResponse(
             member_id=current.member_id,
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
-            assignment=_told(current.assigned) if is_told else None,
+            assignment=_told(current.assigned, prepared) if has_changed or _asks_for_all(request) else None,
         )
 
     def _find_group(self, group_id: str, *, is_joining: bool) -> ShareGroup:
@@ -173,18 +195,48 @@ class ShareHeartbeats:
         self._records.begin_epoch(group, record, step)
 
     def _reconcile(
-        self, group: ShareGroup, member: ShareGroupMember, step: Step, *, has_subscription_changed: bool
+        self,
+        group: ShareGroup,
+        member: ShareGroupMember,
+        prepared: PreparedShareStep | None,
+        step: Step,
+        *,
+        has_subscription_changed: bool,
     ) -> ShareGroupMember:
-        """Give the member its part of the target assignment, without topics that it is not subscribed to any more."""
+        """Give the member its part of the target assignment, without topics that it is not subscribed to any more.
+
+        Where that is large it is taken from what was prepared; where it was not, a later heartbeat brings it. Raises
+        ApiError where the record of a large one has no room in the log.
+        """
         epoch = group.assignment_epoch
         if not has_subscription_changed and member.is_reconciled_to(epoch):
             return member
-        target = self._filtered(group, group.target_of(member.member_id), member)
+        whole = group.target_of(member.member_id)
+        if self._targets.is_large(whole, member.assigned):
+            return self._take_prepared(group, member, whole, prepared, step)
+        target = self._filtered(group, whole, member)
         is_behind = epoch != member.member_epoch
         current = member.in_epoch(epoch, target) if is_behind else replace(member, assigned=target)
         if current != member:
             self._records.change(assignment_record(group.group_id, current), step)
             step.because(group.group_id, f"{member.member_id} has its part of epoch {epoch}")
+        return current
+
+    def _take_prepared(
+        self,
+        group: ShareGroup,
+        member: ShareGroupMember,
+        target: Assignment,
+        prepared: PreparedShareStep | None,
+        step: Step,
+    ) -> ShareGroupMember:
+        if prepared is None or prepared.record is None or not prepared.fits(group, member, target):
+            return member
+        check_record_size("partitions of the member take", prepared.record, self._config.max_record_bytes)
+        current = prepared.applied_to(member)
+        step.append(prepared.record)
+        group.put(current)
+        step.because(group.group_id, f"{current.member_id} has its part of epoch {current.member_epoch}")
         return current
 
     def _filtered(self, group: ShareGroup, target: Assignment, member: ShareGroupMember) -> Assignment:
@@ -247,10 +299,14 @@ def _updated(
     )
 
 
-def _told(assignment: Assignment) -> ShareGroupHeartbeatResponseAssignment:
-    return ShareGroupHeartbeatResponseAssignment(
-        topic_partitions=[
-            ShareGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in assignment.items()
-        ]
-    )
+def _asks_for_all(request: ShareGroupHeartbeatRequest) -> bool:
+    """Tell whether the answer has the assignment also where it has not changed."""
+    return request.member_epoch == JOINING_EPOCH or request.subscribed_topic_names is not None
+
+
+def _told(assigned: Assignment, prepared: PreparedShareStep | None) -> ShareGroupHeartbeatResponseAssignment:
+    if prepared is not None and prepared.current.assigned is assigned:
+        return ShareGroupHeartbeatResponseAssignment(
+            topic_partitions=prepared.told.of(ShareGroupHeartbeatResponseTopicPartitions)
+        )
+    return ShareGroupHeartbeatResponseAssignment(topic_partitions=told_partitions(assigned))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from pykbroker.protocol.messages.share_groups import (
     DescribedGroup,
@@ -25,6 +26,9 @@ class ShareGroupAsOfNow(GroupAsOfNow[DescribedGroup, Member, ShareGroupMember]):
     """A share group at one time."""
 
     _topics: TopicsView
+
+    def for_thread(self) -> Self:
+        return replace(self, _topics=self._topics.as_of_now())
 
     def _partitions_of(self, member: ShareGroupMember) -> list[Collection[int]]:
         return list(member.assigned.values())

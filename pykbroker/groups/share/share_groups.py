@@ -80,6 +80,7 @@ class ShareGroups:
             self.states,
             config_of,
         )
+        self.preparation = self._heartbeats.preparation
         self.replay = records.replay
         self.put_assignment = self._targets.put_awaited
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 import trio
 
@@ -32,7 +32,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import CauseKind, CoordinatorContext, Result
 
 from ..runtime.clock import Clock
-from ..runtime.threads import Threads
+from ..runtime.threads import OneAtATime, Threads
 from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from . import assignment_threads
 from .assignment_threads import AssignmentThreads, ShardAssignments
@@ -52,7 +52,12 @@ if TYPE_CHECKING:
     from pykbroker.groups.share.state_changes import ShareInitialization
     from pykbroker.groups.streams.topology_descriptions import TopologyDescriptions
 
+WorkT = TypeVar("WorkT")
+WorkTs = TypeVarTuple("WorkTs")
+
 CONSUMER_OFFSETS = "__consumer_offsets"
+
+_MOST_PREPARATIONS: Final = 3
 
 
 class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", CoordinatorContext]):
@@ -88,6 +93,7 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         self._rng = rng
         self.topic_regexes = TopicRegexResolver(image, threads)
         self._assignments = AssignmentThreads(threads)
+        self._preparing = OneAtATime(threads)
         self.waiting_members = WaitingMembers()
         self.share_states = ShareStates(self)
         self._topics = ImageTopics(image)
@@ -102,6 +108,26 @@ class GroupCoordinator(CoordinatorDriver["GroupShard", "GroupRequest", Coordinat
         except ApiError:
             check_group_id(key, request)
             raise
+
+    async def in_thread(self, work: Callable[[Unpack[WorkTs]], WorkT], *args: *WorkTs) -> WorkT:
+        """Compute something large beside the event loop, when the turn of it has come. It may change nothing."""
+        return await self._preparing.run(work, *args)
+
+    async def prepare(self, group_id: str, request: GroupRequest, api_version: int) -> object:
+        """Compute in a thread what the heartbeat of a large member comes to; None where there is nothing to compute.
+
+        Where the group changes meanwhile it is computed again, some times at most.
+        """
+        prepared: object = None
+        for _ in range(_MOST_PREPARATIONS):
+            shard = self._shard_of(group_id)
+            preparation = None if shard is None else shard.preparation(request, api_version)
+            if preparation is None:
+                return None
+            prepared = await self._preparing.run(preparation.run)
+            if preparation.is_current():
+                break
+        return prepared
 
     def begin(
         self,
