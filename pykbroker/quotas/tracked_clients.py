@@ -30,7 +30,7 @@ class LimitedSensor(Sensor, Protocol):
 
 
 class Told:
-    """What metrics tell of a sensor, since it is there.
+    """The figures of a sensor for metrics, since it is there.
 
     labels: the user and the client id, each empty where it does not count, of bounded length (`metric_labels`). total:
     what was counted. throttles, throttled_ms: how often clients were throttled, and for how long together.

@@ -293,8 +293,8 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
         for labels in scraped.of(name + suffix):
             assert set(labels) == set(metric.labels), name
     assert {"process_resident_memory_bytes", "python_info", "process_cpu_seconds"} <= scraped.families.keys()
-    # Those that need a loop that is watched, a full directory of partitions, requests that wait, clients that push, or
-    # share groups.
+    # Those that need a loop that is watched, a full directory of partitions, requests that wait, clients that push or
+    # have a quota, or share groups.
     missing = METRICS.keys() - own.keys()
     assert missing <= {
         "pykbroker_loop_delay_ms",
@@ -308,6 +308,8 @@ def test_all_that_is_shown_stands_in_the_catalog_with_its_type_and_labels(broker
         f"{OF_REQUESTS}throttletimems",
         *(name for name in METRICS if name.startswith(("kafka_server_client_metrics_", "pykbroker_client_series"))),
         *(name for name in METRICS if name.startswith(("kafka_server_sharepartitionmetrics_", "pykbroker_share_p"))),
+        *(name for name in METRICS if name.startswith("kafka_server_sharegroupmetrics_deadletterqueue")),
+        *(name for name in METRICS if name.startswith("kafka_server_quota_")),
         "kafka_server_sharegroupmetrics_requesttopicpartitionsfetchratio",
         "kafka_server_share_coordinator_metrics_last_pruned_offset",
     }

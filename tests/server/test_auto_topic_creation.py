@@ -17,7 +17,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader
-from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -227,7 +227,9 @@ def ask(broker: ClusterBroker, client_id: str, topic: str, *, creates: bool = Tr
     host, _, port = broker.bootstrap_servers.rpartition(":")
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates)
     with Wire((host, int(port))) as wire:
-        return ErrorCode(wire.call(request, 9, client_id=client_id).topics[0].error_code)
+        response = wire.call(request, 9, client_id=client_id)
+    assert isinstance(response, MetadataResponse)
+    return ErrorCode(response.topics[0].error_code)
 
 
 def is_there(broker: ClusterBroker, topic: str) -> bool:

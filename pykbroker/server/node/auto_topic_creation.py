@@ -46,7 +46,7 @@ _CREATED_OR_THERE: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """What is kept of the client for which topics are created: neither its request nor its connection."""
+    """The client for which topics are created, as it is kept: neither its request nor its connection."""
 
     node: object
     listener: ServedApis
