@@ -74,7 +74,8 @@ ANSWER_DEADLINE_S: Final = 60.0
 MARKERS_DEADLINE_S: Final = 10.0
 
 BARRIER: Final = "barrier"
-_TOPIC, _SET = 2, 0
+_TOPIC, _CLIENT_METRICS, _SET, _DELETE = 2, 16, 0, 1
+_SUBSCRIPTION: Final = ("metrics", "interval.ms", "match")
 _SHARE: Final = 2
 """The key type of share partitions."""
 _CHANGES_METADATA: Final = frozenset(
@@ -257,13 +258,18 @@ class Asker:
         return bool(answer.error_code == 0)
 
     def _clean(self, sequence: Sequence, prefix: str) -> None:
-        """What later sequences would meet goes: ACLs, quotas of addresses, the group without a name; and topics."""
+        """What later sequences would meet goes: ACLs, quotas of addresses, subscriptions of metrics, the group without
+        a name; and topics."""
         asked = {step.api_key for step in sequence.steps}
         if ApiKey.CREATE_ACLS in asked:
             self._own.call(DeleteAclsRequest(filters=[_ANY_ACL]), 3)
             self._barrier()
         if ApiKey.ALTER_CLIENT_QUOTAS in asked:
             self._own.call(AlterClientQuotasRequest(entries=[_NO_QUOTA]), 1)
+        subscriptions = _subscriptions_of(sequence, prefix)
+        if subscriptions:
+            self._own.call(IncrementalAlterConfigsRequest(resources=subscriptions), 1)
+            self._barrier()
         if asked & _MAKES_GROUPS:
             self._own.call(DeleteGroupsRequest(groups_names=[""]), 2)
         answer: Any = self._own.call(MetadataRequest(topics=None), 12)
@@ -311,6 +317,28 @@ class _Conversation:
         wire.__exit__(None, None, None)
         del self._wires[place]
         return outcome
+
+
+def _subscriptions_of(sequence: Sequence, prefix: str) -> list[IncrementalAlterConfigsRequestAlterConfigsResource]:
+    """Return what takes the subscriptions of clients' metrics away that a sequence may have left, whatever was asked of
+    it behind the step at which its recording ends."""
+    names = {
+        resource["resource_name"]
+        for step in sequence.steps
+        if step.api_key == ApiKey.INCREMENTAL_ALTER_CONFIGS
+        for resource in step.tree["resources"]
+        if resource["resource_type"] == _CLIENT_METRICS
+    }
+    nothing = [
+        IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=_DELETE) for key in _SUBSCRIPTION
+    ]
+    return [
+        IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=_CLIENT_METRICS, resource_name=prefix + name[1:], configs=nothing
+        )
+        for name in sorted(names)
+        if name.startswith("~")
+    ]
 
 
 def _comes_true(condition: Callable[[], bool]) -> bool:

@@ -147,9 +147,18 @@ def _is_fenced_in_time(step: Step, found: FieldDifference) -> bool:
 
 
 def _is_behind_aborted(step: Step, found: FieldDifference) -> bool:
-    """Kafka answers without records once, and the next request gets them."""
-    is_share_fetch = step.api_key == ApiKey.SHARE_FETCH and found.path == "responses" and found.theirs == NOTHING
-    return is_share_fetch and "'acquired_records'" in str(found.ours)
+    """Kafka answers without records once, and the next request gets them. A session's first answer names partitions
+    without records, too."""
+    if step.api_key != ApiKey.SHARE_FETCH:
+        return False
+    match found.path:
+        case "responses":
+            return found.theirs == NOTHING and "'acquired_records'" in str(found.ours)
+        case "responses.partitions.records":
+            return found.theirs == "0 bytes" and isinstance(found.ours, list)
+        case "responses.partitions.acquired_records":
+            return found.theirs == NOTHING and isinstance(found.ours, list)
+    return False
 
 
 def _names_unknown_topic(step: Step, found: FieldDifference) -> bool:
@@ -164,6 +173,34 @@ def _is_twice_in_topology(step: Step, _: FieldDifference) -> bool:
         return False
     named = [each.get("subtopology_id") for each in (step.tree.get("topology") or {}).get("subtopologies") or ()]
     return len(set(named)) < len(named)
+
+
+def _asks_for_no_state(step: Step, found: FieldDifference) -> bool:
+    if step.api_key != ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS or not found.path.startswith("groups"):
+        return False
+    return any(
+        not group["group_id"] or any(not topic["partitions"] for topic in group["topics"] or ())
+        for group in step.tree["groups"]
+    )
+
+
+def _names_topic_twice(step: Step, found: FieldDifference) -> bool:
+    if step.api_key != ApiKey.DELETE_SHARE_GROUP_OFFSETS or found.path != "responses":
+        return False
+    names = [topic["topic_name"] for topic in step.tree["topics"]]
+    return len(set(names)) < len(names)
+
+
+def _has_tag_twice(step: Step, found: FieldDifference) -> bool:
+    if step.api_key != ApiKey.STREAMS_GROUP_HEARTBEAT:
+        return False
+    names = [tag["key"] for tag in step.tree.get("client_tags") or ()]
+    return len(set(names)) < len(names)
+
+
+def _is_before_the_first_topology(step: Step, found: FieldDifference) -> bool:
+    is_refused = step.api_key == ApiKey.STREAMS_GROUP_HEARTBEAT and found.path in ("error_code", "error_message")
+    return is_refused and (step.tree.get("topology") or {}).get("epoch", 0) < 0
 
 
 INTENDED: Final[tuple[Intended, ...]] = (
@@ -309,6 +346,29 @@ INTENDED: Final[tuple[Intended, ...]] = (
         "UNKNOWN_SERVER_ERROR.",
         _is_twice_in_topology,
         ends=True,
+    ),
+    Intended(
+        "no state asked for",
+        "DescribeShareGroupOffsets answers for topics without partitions, and for a group without a name, that there "
+        "is nothing; Kafka says UNKNOWN_SERVER_ERROR of the whole group.",
+        _asks_for_no_state,
+    ),
+    Intended(
+        "share offsets of a topic twice",
+        "A topic that DeleteShareGroupOffsets names twice is answered once; Kafka answers twice.",
+        _names_topic_twice,
+    ),
+    Intended(
+        "tag twice",
+        "Of a client's tags in a StreamsGroupHeartbeat with one name the last one counts; Kafka fails within, and says "
+        "UNKNOWN_SERVER_ERROR.",
+        _has_tag_twice,
+        ends=True,
+    ),
+    Intended(
+        "negative epoch of a topology",
+        "A topology with a negative epoch is INVALID_REQUEST; Kafka fails within, and says UNKNOWN_SERVER_ERROR.",
+        _is_before_the_first_topology,
     ),
     Intended(
         "refused snapshots",

@@ -20,6 +20,7 @@ CHAPTERS = (
     "directed-plain",
     "errors-plain",
     "errors-rights",
+    "groups-01",
     "groups-directed",
     "groups-errors",
     "groups-rights",
@@ -28,7 +29,7 @@ CHAPTERS = (
     "plain-03",
     "plain-04",
 )
-"""Those that are drawn (`plain-…`) take turns."""
+"""Those that are drawn have numbers."""
 
 
 def test_every_chapter_that_is_recorded_is_asked() -> None:

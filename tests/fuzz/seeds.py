@@ -320,6 +320,7 @@ def _expressions() -> Iterator[bytes]:
         "(",
     ):
         yield text.encode()
+    yield from (b"\\pL" * 1_000, b"a?" * 2_000, b"(?i)[\\PN]" * 100, b"a{0,1000}" * 10)
 
 
 def _names() -> Iterator[bytes]:

@@ -350,6 +350,18 @@ def test_what_has_no_room_in_the_groups_record_is_not_initialized() -> None:
 # Administration
 
 
+@pytest.mark.parametrize("partitions", [{}, {9: 1}])
+def test_offsets_of_no_partition_of_a_topic_that_exists_make_the_group_as_in_kafka(partitions: dict[int, int]) -> None:
+    talk = ShareTalk()
+    begun = talk.ask(AlterShareOffsets(group_id=GROUP, topics={"events": partitions}))
+    assert (begun.error_code, begun.start_offsets) == (ErrorCode.NONE, {})
+    assert talk.group.is_empty
+    talk.load()
+    assert talk.group.is_empty
+    talk.join("a")
+    assert talk.settle("a") == {"a": {EVENTS: [0, 1, 2]}}
+
+
 def test_offsets_of_a_group_without_members_are_altered() -> None:
     talk = ShareTalk()
     begun = talk.ask(AlterShareOffsets(group_id=GROUP, topics={"events": {0: 7, 9: 1, -1: 1}, "missing": {0: 0}}))

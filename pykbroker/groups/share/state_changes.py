@@ -198,7 +198,8 @@ class StateChanges:
 
     def alter(self, request: AlterShareOffsets, step: Step) -> ShareAlteration:
         """Begin to initialize partitions anew, with start offsets of an administrator's. A group that is not there is
-        made; one that has members is refused."""
+        made, as in Kafka also where a topic is named that exists, and none of its partitions; one that has members is
+        refused."""
         group = self._groups.get(request.group_id)
         if group is None:
             group = ShareGroup(request.group_id)
@@ -224,7 +225,7 @@ class StateChanges:
         states = group.state_partitions.initializing_too(topics)
         if _size_of_record(group, states) > self._config.max_record_bytes:
             return _refused_alteration(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The group has too many partitions."))
-        if topics:
+        if found:
             self._groups[group.group_id] = group
             self._records.write_states(group, states, step)
             group.initializing_since_ms.update(dict.fromkeys(topics, step.now_ms))
