@@ -23,7 +23,7 @@ from pykbroker.protocol.messages.share_groups import (
 )
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 from pykbroker.sharing.persister import Initialization, Outcome, SharePartitionKey
-from tests.sharing.memory_persister import MemoryPersister
+from tests.sharing.memory_persister import MemoryPersister, MemoryShareState
 
 from .world import World, run_simulated
 
@@ -201,6 +201,33 @@ def test_a_group_is_deleted_with_its_state() -> None:
         assert not any(map(node.has_state, range(3)))
         assert (await node.call(ListGroupsRequest(), 5)).groups == []
         assert await node.delete() == ErrorCode.GROUP_ID_NOT_FOUND
+
+    _run(scenario)
+
+
+def test_a_group_is_deleted_whose_topic_was_deleted_while_nobody_coordinated_it() -> None:
+    async def scenario(node: _Node) -> None:
+        await node.world.make_topic("letters", 1)
+        image = node.world.image
+        node.persister.state = MemoryShareState(
+            partition_count=lambda topic_id: (
+                0 if (found := image.topic_by_id(topic_id)) is None else len(found.partitions)
+            )
+        )
+        response = await node.beat("a", 0, "events", "letters")
+        await trio.sleep(1)
+        response = await node.beat("a", response.member_epoch)
+        await trio.sleep(1)
+        await node.beat("a", -1)
+        letters = SharePartitionKey(GROUP, node.world.topic_ids["letters"], 0)
+        assert node.has_state()
+        assert letters in node.persister.state.shard.states
+        node.world.resign(0)
+        node.world.delete_topic("letters")
+        node.world.elect(0)
+        await node.world.driver.wait_until_active(0)
+        assert await node.delete() == ErrorCode.NONE
+        assert not node.has_state()
 
     _run(scenario)
 
