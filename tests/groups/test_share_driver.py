@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from pykbroker.groups.share.state_changes import ShareInitialization
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.share_groups import (
@@ -306,6 +307,22 @@ def test_a_deletion_ends_with_the_coordinator_that_began_with_it() -> None:
             await node.joined("a")
         await trio.sleep(60)
         assert all(map(node.has_state, range(3)))
+
+    _run(scenario)
+
+
+def test_an_initialization_that_is_about_to_begin_may_be_given_up() -> None:
+    async def scenario(node: _Node) -> None:
+        states = node.world.driver.share_states
+        node.persister.gate = trio.Event()
+        await node.beat("a")
+        await trio.sleep(1)
+        assert node.persister.asked == ["initialize"]
+        states.begin(ShareInitialization(GROUP, 2, {node.events: frozenset({0})}))
+        node.world.resign(0)
+        await trio.sleep(1)
+        assert not states._turns
+        assert not states._wanted
 
     _run(scenario)
 
