@@ -10,7 +10,12 @@ from pykbroker.metadata.features import GROUP_VERSION
 from pykbroker.metadata.image import GROUP_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from pykbroker.protocol.messages.metadata_records import ConfigRecord, FeatureLevelRecord
+from pykbroker.protocol.messages.metadata_records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+)
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
 from .world import World, run_simulated
@@ -99,3 +104,17 @@ def test_a_group_goes_on_in_a_new_leader_epoch() -> None:
 
     world = in_world(main)
     assert len(world.records()) == 5, "a member, the group, its target, and what it has"
+
+
+def test_a_topic_is_gone_whose_deletion_comes_together_with_news_of_a_broker() -> None:
+    async def main(world: World) -> None:
+        epoch = (await join(world, "a")).member_epoch
+        changes = world.image.replay(RemoveTopicRecord(topic_id=world.topic_ids["events"]), world.image.offset + 1)
+        broker = RegisterBrokerRecord(broker_id=2, broker_epoch=1, fenced=True)
+        changes.merge(world.image.replay(broker, world.image.offset + 1))
+        world.driver.apply(world.image, changes)
+        answer = await beat(world, "a", epoch)
+        assert answer.assignment is not None
+        assert not answer.assignment.topic_partitions
+
+    in_world(main)

@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from pykbroker.groups.share.state_changes import ShareInitialization
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.share_groups import (
@@ -23,7 +24,7 @@ from pykbroker.protocol.messages.share_groups import (
 )
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 from pykbroker.sharing.persister import Initialization, Outcome, SharePartitionKey
-from tests.sharing.memory_persister import MemoryPersister
+from tests.sharing.memory_persister import MemoryPersister, MemoryShareState
 
 from .world import World, run_simulated
 
@@ -205,6 +206,33 @@ def test_a_group_is_deleted_with_its_state() -> None:
     _run(scenario)
 
 
+def test_a_group_is_deleted_whose_topic_was_deleted_while_nobody_coordinated_it() -> None:
+    async def scenario(node: _Node) -> None:
+        await node.world.make_topic("letters", 1)
+        image = node.world.image
+        node.persister.state = MemoryShareState(
+            partition_count=lambda topic_id: (
+                0 if (found := image.topic_by_id(topic_id)) is None else len(found.partitions)
+            )
+        )
+        response = await node.beat("a", 0, "events", "letters")
+        await trio.sleep(1)
+        response = await node.beat("a", response.member_epoch)
+        await trio.sleep(1)
+        await node.beat("a", -1)
+        letters = SharePartitionKey(GROUP, node.world.topic_ids["letters"], 0)
+        assert node.has_state()
+        assert letters in node.persister.state.shard.states
+        node.world.resign(0)
+        node.world.delete_topic("letters")
+        node.world.elect(0)
+        await node.world.driver.wait_until_active(0)
+        assert await node.delete() == ErrorCode.NONE
+        assert not node.has_state()
+
+    _run(scenario)
+
+
 def test_a_group_whose_state_cannot_be_deleted_stays_and_can_be_deleted_again() -> None:
     async def scenario(node: _Node) -> None:
         await node.joined("a")
@@ -279,6 +307,22 @@ def test_a_deletion_ends_with_the_coordinator_that_began_with_it() -> None:
             await node.joined("a")
         await trio.sleep(60)
         assert all(map(node.has_state, range(3)))
+
+    _run(scenario)
+
+
+def test_an_initialization_that_is_about_to_begin_may_be_given_up() -> None:
+    async def scenario(node: _Node) -> None:
+        states = node.world.driver.share_states
+        node.persister.gate = trio.Event()
+        await node.beat("a")
+        await trio.sleep(1)
+        assert node.persister.asked == ["initialize"]
+        states.begin(ShareInitialization(GROUP, 2, {node.events: frozenset({0})}))
+        node.world.resign(0)
+        await trio.sleep(1)
+        assert not states._turns
+        assert not states._wanted
 
     _run(scenario)
 

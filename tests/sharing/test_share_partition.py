@@ -192,6 +192,19 @@ def test_time_that_is_over_while_a_write_fails_frees_the_records() -> None:
     assert acquire(share, log(2), member="bert") == [(0, 1, 2)]
 
 
+def test_the_start_moves_over_a_record_that_is_spent_also_where_that_is_not_persisted() -> None:
+    """Nothing else would move it where no other record can be handed out before."""
+    share, limits = SharePartition(0), LIMITS._replace(max_record_locks=3, delivery_count_limit=2)
+    acquire(share, log(3), max_records=3, limits=limits)
+    acknowledge(share, (0, 2, [RELEASE, ACCEPT, ACCEPT]), limits=limits)
+    assert acquire(share, log(3, 3), limits=limits) == [(0, 0, 2)]
+    change = share.acknowledge("anna", [Acknowledgement(0, 0, [RELEASE])], limits, 0)
+    assert not share.can_acquire(limits)
+    assert share.complete(change, is_persisted=False, now_ms=limits.record_lock_duration_ms)
+    assert share.start_offset == 3
+    assert share.can_acquire(limits)
+
+
 @pytest.mark.parametrize("ends", ["refused", "closed", "not persisted"])
 def test_a_lock_whose_time_ends_while_a_word_on_its_records_is_looked_at_ends_all_the_same(ends: str) -> None:
     share = SharePartition(0)

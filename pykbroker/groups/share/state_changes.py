@@ -248,13 +248,15 @@ class StateChanges:
         return self._begin_to_delete(group, request.topics, step)
 
     def _begin_to_delete_all(self, group: ShareGroup, step: Step) -> ShareDeletion:
-        """Earlier deletions that failed are made again, as far as their topics exist."""
+        """Earlier deletions that failed are made again. Of topics that are gone the share coordinator forgets the state
+        by itself, and refuses to delete it."""
         states = group.states
         if states is None:
             return ShareDeletion()
         again = {topic_id: self._whole(topic_id) for topic_id in states.deleting}
         again = {topic_id: topic for topic_id, topic in again.items() if topic.partitions}
-        topics = together(together(states.initialized, states.initializing), again)
+        known = together(together(states.initialized, states.initializing), again)
+        topics = {topic_id: each for topic_id, each in known.items() if self._topics.topic_name(topic_id) is not None}
         deleting = {topic_id: topic.name for topic_id, topic in topics.items()}
         self._records.write_states(group, StatePartitions(deleting=deleting), step)
         step.because(group.group_id, f"the state of {len(topics)} topics is being deleted")

@@ -379,9 +379,9 @@ def _putting(computed: ComputedAssignment[Any, Any]) -> MakeStep[GroupShard]:
 
 def _changed_topics(image: MetadataImage, changes: ImageChanges) -> set[str]:
     """Return the changed topics by name; where a broker came with another rack, any topic may be another."""
-    if changes.brokers:
-        return set(image.topics)
     names = {topic.name for topic in changes.deleted_topics.values()}
+    if changes.brokers:
+        return names | image.topics.keys()
     for topic_id in {topic_id for topic_id, _ in changes.partitions}:
         topic = image.topic_by_id(topic_id)
         if topic is not None:

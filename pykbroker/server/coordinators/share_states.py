@@ -166,7 +166,9 @@ class ShareStates:
         """Raises ApiError where it is given up."""
         failed: dict[tuple[bytes, int], Outcome] = {}
         async with self._turn(group_id):
-            wanted = self._wanted.pop(group_id)
+            wanted = self._wanted.pop(group_id, None)
+            if wanted is None:  # given up before this began
+                return
             known = self._groups.share_partitions_to_initialize(group_id)
             partitions = {
                 topic_id: each & known[topic_id] for topic_id, each in wanted.partitions.items() if topic_id in known

@@ -440,7 +440,7 @@ class SharePartition:
             is_whole = True
         finally:
             if not is_whole:
-                whole(self._end_transition(change, is_persisted=False, now_ms=now_ms))
+                self.complete(change, is_persisted=False, now_ms=now_ms)
         return change
 
     def _acknowledge(
@@ -554,15 +554,15 @@ class SharePartition:
         """End the transition. Return whether there may be more to hand out now.
 
         Where it was not persisted the records are acquired again, or free if their time is over meanwhile. What is to
-        get a dead letter then is nobody's, and due to `expire` a moment later. The start moves over what changed at
-        once in any case: nobody else may come to move it.
+        get a dead letter then is nobody's, and due to `expire` a moment later. The start moves over what is settled in
+        any case, be it that too many deliveries settled it just now: nobody else may come to move it.
         """
         return whole(self.complete_steps(change, is_persisted=is_persisted, now_ms=now_ms))
 
     def complete_steps(self, change: Change, *, is_persisted: bool, now_ms: int) -> LongWork[bool]:
         """End the transition as `complete` does, in steps."""
         freed = yield from self._end_transition(change, is_persisted=is_persisted, now_ms=now_ms)
-        return ((is_persisted or not change.ranges) and self._move_start()) or freed
+        return self._move_start() or freed
 
     def _end_transition(self, change: Change, *, is_persisted: bool, now_ms: int) -> LongWork[bool]:
         freed = False
