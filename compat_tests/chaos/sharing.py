@@ -19,7 +19,7 @@ from compat_tests.waiting import until
 from pykbroker.client.addresses import parse_bootstrap_servers
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.configs import Resource, ResourceType, alter_configs
-from pykbroker.client.errors import ClientError
+from pykbroker.client.errors import ClientError, KafkaError
 from pykbroker.client.fetched import ConsumedRecord
 from pykbroker.client.share_acknowledgements import AcknowledgeType
 from pykbroker.client.share_consumer import ShareConsumer as OwnShareConsumer
@@ -215,7 +215,8 @@ def share_with_own(stage: Stage, rng: random.Random) -> None:
         except* ClientError as ended:
             failures += _leaves(ended)
         if failures:
-            stage.progress.note_end(failures[0])
+            first = failures[0]
+            stage.progress.note_end(first.error_code.name if isinstance(first, KafkaError) else first)
             pause(rng, 1.0)
 
 
