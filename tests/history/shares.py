@@ -6,8 +6,8 @@ nobody before a delivery, and has its member's acknowledgement refused. So a del
 was taken, or where it was asked for after `heal`, when every node knows who leads; others are told as `stale-delivery`.
 
 A delivery's count is stored with its release, and not with the delivery: the successor of a leader that dies gives
-records with the counts of their last releases. So counts rise from an answered release on, and from one delivery to the
-next where both were asked for after `heal`.
+records with the counts of their last releases. So counts rise from an answered release on, and none falls from one
+delivery to the next where both were asked for after `heal`: where the leader changes then, a count may stay.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _falling_counts(place: _Place, record: _Record, healed_ns: int | None) -> It
     quiet = sorted((each for each in record.given if each.asked_ns >= healed_ns), key=lambda each: each.asked_ns)
     for index, later in enumerate(quiet):
         for earlier in quiet[:index]:
-            if earlier.operation.completed_ns < later.asked_ns and later.delivery_count <= earlier.delivery_count:
+            if earlier.operation.completed_ns < later.asked_ns and later.delivery_count < earlier.delivery_count:
                 message = (
                     f"{_name(place)} was delivered with the count {later.delivery_count} after {earlier.delivery_count}"
                 )
