@@ -27,7 +27,7 @@ harness's fault. `make kafka-tests` runs all of them, `make kafka-tests CLASSES=
 `python -m compat_tests.kafkas_own_tests.conformance` from what was recorded in such runs (`--record`).
 
 A test is *aborted* where it asks for objects that only a broker in the test's own JVM has. Tests that Apache Kafka
-marks as flaky are not run: its own filter leaves them out.
+marks as flaky are left out by the filter that its test jars bring.
 """
 
 
