@@ -23,6 +23,7 @@ from pykbroker.server.coordinators import assignment_threads
 from tests.examples import examples
 
 from .consumer_requests import VERSION, assigned, consumer_beat
+from .share_talk import ShareTalk
 from .test_driver import GROUP, in_world
 from .test_share_properties import ShareGroupsMachine
 from .world import World
@@ -277,7 +278,7 @@ def test_what_is_prepared_for_a_share_member_is_what_its_step_would_be(monkeypat
         )
         computed, written = of_now.run(), len(step.records)
         current = reconcile(heartbeats, group, member, prepared, step, **said)
-        if not said["has_subscription_changed"]:
+        if not said["has_subscription_changed"] or member.member_epoch != group.assignment_epoch:
             assert computed.applied_to(member) == current
             records = [] if computed.record is None else [computed.record.encode()]
             assert [each.encode() for each in step.records[written:]] == records
@@ -286,5 +287,9 @@ def test_what_is_prepared_for_a_share_member_is_what_its_step_would_be(monkeypat
         return current
 
     monkeypatch.setattr(ShareHeartbeats, "_reconcile", comparing)
-    run_state_machine_as_test(ShareGroupsMachine, settings=examples(20, stateful_step_count=30))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(ShareGroupsMachine, settings=examples(50, stateful_step_count=30))  # type: ignore[no-untyped-call]
+    talk = ShareTalk()
+    talk.join("a")
+    talk.initialize()
+    talk.settle("a")
     assert any(each.assigned for each in compared)

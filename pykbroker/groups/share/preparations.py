@@ -80,6 +80,8 @@ class ShareStepPreparation:
         if current == self.member:
             return PreparedShareStep(self, current, None, self._told(current.assigned))
         record = assignment_record(self.group.group_id, current).only_bytes()
+        if current.assigned == self.member.assigned:
+            current = replace(current, assigned=self.member.assigned)
         return PreparedShareStep(self, current, record, self._told(current.assigned))
 
     def _next(self) -> ShareGroupMember:
@@ -88,10 +90,9 @@ class ShareStepPreparation:
             return member
         names = frozenset(member.subscribed_topic_names)
         target = {topic_id: each for topic_id, each in self.target.items() if self.topics.topic_name(topic_id) in names}
-        assigned = member.assigned if target == member.assigned else target
         if member.member_epoch == self.target_epoch:
-            return replace(member, assigned=assigned)
-        return member.in_epoch(self.target_epoch, assigned)
+            return replace(member, assigned=target)
+        return member.in_epoch(self.target_epoch, target)
 
     def _told(self, assigned: Assignment) -> EncodedStructs:
         told = EncodedArray(ShareGroupHeartbeatResponse, self.version)
