@@ -410,8 +410,8 @@ def test_a_leader_that_has_missed_an_epoch_reads_the_state_anew(node: ApiNode, e
 
 def test_share_partitions_are_loaded_also_where_the_request_that_began_with_them_is_cut_off(node: ApiNode) -> None:
     """The listener of its connection goes at run time."""
-    topics = [shared_topic(node, f"topic-{number}") for number in range(150)]
-    for number in range(150):
+    topics = [shared_topic(node, f"topic-{number}") for number in range(500)]
+    for number in range(500):
         node.append(f"topic-{number}", b"a")
 
     async def test() -> None:
