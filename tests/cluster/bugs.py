@@ -36,8 +36,8 @@ BUGS = Bugs()
 
 BUGS.plant(21)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(8)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(9)(of_replicas.readers_see_what_is_not_replicated)
-BUGS.plant(24)(of_replicas.followers_do_not_truncate)
+BUGS.plant(11)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(28)(of_replicas.followers_do_not_truncate)
 BUGS.plant(8)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(24)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
 BUGS.plant(73)(of_replicas.repeated_sequences_are_appended_again)
@@ -82,7 +82,7 @@ def _plant_in_every_voter(plant: Callable[[Any], None], seed: int) -> None:
     BUGS[plant.__name__] = Bug(planted, seed)
 
 
-_plant_in_every_voter(of_voters.committed_by_one_too_few, 9)
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 11)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 33)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 51)
 

@@ -245,7 +245,7 @@ def batches_that_come_late_open_transactions() -> Iterator[None]:
 # Threads
 
 
-@BUGS.plant(755)
+@BUGS.plant(860)
 def a_flush_promises_what_is_appended_during_it() -> Iterator[None]:
     """Threads that do their work at once cannot have this: nothing is appended meanwhile."""
     flush = Log._flush
