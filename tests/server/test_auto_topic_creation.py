@@ -55,10 +55,12 @@ class SlowController:
 
 
 def creating(
-    test: Callable[[AutoTopicCreation, SlowController], Awaitable[None]], properties: dict[str, str] | None = None
+    test: Callable[[AutoTopicCreation, SlowController], Awaitable[None]],
+    properties: dict[str, str] | None = None,
+    new_controller: Callable[[], SlowController] = SlowController,
 ) -> None:
     async def main() -> None:
-        controller = SlowController()
+        controller = new_controller()
         creation = AutoTopicCreation(BrokerConfig(properties or {}), cast(Any, controller), SimulatedClock())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(creation.run)
@@ -129,6 +131,13 @@ def test_no_more_names_wait_than_a_bound_says() -> None:
     creating(test)
 
 
+async def is_asked_again(creation: AutoTopicCreation, controller: SlowController) -> None:
+    for _ in range(2):
+        await create(creation, "a")
+        await controller.answer()
+    assert controller.names == [["a"], ["a"]]
+
+
 def test_a_controller_that_cannot_be_reached_is_asked_again_by_the_next_metadata() -> None:
     class Unreachable(SlowController):
         async def forward(self, client: RequestContext[object], request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -137,18 +146,7 @@ def test_a_controller_that_cannot_be_reached_is_asked_again_by_the_next_metadata
                 topic.error_code = ErrorCode.REQUEST_TIMED_OUT
             return response
 
-    async def main() -> None:
-        controller = Unreachable()
-        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(creation.run)
-            for _ in range(2):
-                await create(creation, "a")
-                await controller.answer()
-            assert controller.names == [["a"], ["a"]]
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
+    creating(is_asked_again, new_controller=Unreachable)
 
 
 def test_a_topic_is_created_in_the_name_of_the_client_that_asked_for_it() -> None:
@@ -187,18 +185,7 @@ def test_a_controller_that_does_not_know_the_request_keeps_nobody_from_the_next_
                 raise CloseConnection("it does not know the version")
             return response
 
-    async def main() -> None:
-        controller = Old()
-        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(creation.run)
-            for _ in range(2):
-                await create(creation, "a")
-                await controller.answer()
-            assert controller.names == [["a"], ["a"]]
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
+    creating(is_asked_again, new_controller=Old)
 
 
 def test_an_error_that_is_not_known_here_is_told_and_ends_nothing() -> None:
@@ -209,18 +196,13 @@ def test_an_error_that_is_not_known_here_is_told_and_ends_nothing() -> None:
                 topic.error_code = 4_711
             return response
 
-    async def main() -> None:
-        controller = Newer()
-        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(creation.run)
-            creation.create_internal([CreatableTopic(name="changelog")], 1_000, client=asking())
-            await trio.testing.wait_all_tasks_blocked()
-            await controller.answer()
-            assert creation.errors_of(["changelog"]) == [("changelog", ErrorCode.UNKNOWN_SERVER_ERROR.description)]
-            nursery.cancel_scope.cancel()
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        creation.create_internal([CreatableTopic(name="changelog")], 1_000, client=asking())
+        await trio.testing.wait_all_tasks_blocked()
+        await controller.answer()
+        assert creation.errors_of(["changelog"]) == [("changelog", ErrorCode.UNKNOWN_SERVER_ERROR.description)]
 
-    trio.run(main)
+    creating(test, new_controller=Newer)
 
 
 def ask(broker: ClusterBroker, client_id: str, topic: str, *, creates: bool = True) -> ErrorCode:
