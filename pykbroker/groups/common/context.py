@@ -48,21 +48,15 @@ class Step:
         self.causes.append(Cause(group_id, words, kind))
 
     def result(self) -> Result[CoordinatorRecord]:
-        causes = self.causes
-        if len(causes) == 1:
-            key, words, _ = causes[0]
-            cause = f"group {key}: {words}"
-        else:
-            cause = "; ".join([f"group {cause.key}: {cause.words}" for cause in causes])
         return Result(
             tuple(self.records),
             tuple(self.completed),
-            cause,
+            "; ".join([f"group {key}: {words}" for key, words, _ in self.causes]),
             self.effects,
             self.producer,
             self.is_unfinished,
             self.prepared,
-            causes,
+            self.causes,
         )
 
 

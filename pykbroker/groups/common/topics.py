@@ -10,14 +10,11 @@ import struct
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from operator import add
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import xxhash
 
 from pykbroker.long_work import LongWork
-
-if TYPE_CHECKING:
-    pass
 
 NO_HASH: Final = 0
 FEW_TOPICS: Final = 100
