@@ -92,7 +92,7 @@ def _check_written(records: Iterable[Any], read: Callable[[bytes, bytes | None],
 def group_records(data: bytes) -> None:
     """Records of `__consumer_offsets`, of all types of groups."""
     shard = _group_shard()
-    if not _load_groups(shard, data):
+    if not _load(shard, decode_group_record, data):
         raise BadRecord("nothing of it is a record")
     _check_written(shard.start_timers(0, NOW_MS).records, decode_group_record)
     for group in list(shard.groups.values())[:_MOST_GROUPS]:
@@ -106,12 +106,14 @@ def _group_shard() -> GroupShard:
     return GroupShard(GroupConfig(), Random(1), TOPICS, descriptions=TopologyDescriptions())
 
 
-def _load_groups(shard: GroupShard, data: bytes) -> int:
+def _load(
+    shard: GroupShard | TransactionShard, decode: Callable[[bytes | None, bytes | None], Any], data: bytes
+) -> int:
     """Return how many records could be replayed."""
     replayed = 0
     for key, value in _pieces(data):
         try:
-            record = decode_group_record(key, value)
+            record = decode(key, value)
             shard.replay(record.key, record.value)
             replayed += 1
         except BadRecord:
@@ -219,15 +221,7 @@ def transaction_records(data: bytes) -> None:
         transaction_version=lambda: 2,
         take_producer_id=lambda: next(producer_ids),
     )
-    replayed = 0
-    for key, value in _pieces(data):
-        try:
-            record = decode_transaction_record(key, value)
-            shard.replay(record.key, record.value)
-            replayed += 1
-        except BadRecord:
-            pass
-    if not replayed:
+    if not _load(shard, decode_transaction_record, data):
         raise BadRecord("nothing of it is a record")
     result = shard.start_timers(0, NOW_MS)
     while result.is_unfinished:
