@@ -305,17 +305,26 @@ def test_an_initialization_of_which_nothing_is_heard_is_tried_again_after_a_time
     assert [effect.topics for effect in talk.effects] == [{EVENTS: frozenset({0, 1, 2})}]
 
 
-def test_a_coordinator_that_loads_the_log_gives_its_predecessors_initializations_their_time() -> None:
+def test_what_another_coordinator_began_to_initialize_is_begun_again_at_once_in_a_new_epoch() -> None:
     talk = ShareTalk(ShareGroupConfig(session_timeout_ms=100_000), share_initialize_retry_interval_ms=30_000)
     talk.join("a")
-    talk.now_ms += 20_000
+    (begun,) = talk.effects
+    for epoch in (3, 4, 5):  # coordinators that go away before they hear of it
+        talk.load()
+        talk.effects.clear()
+        talk.now_ms += 1_000
+        talk.beat("a", epoch - 1)
+        assert [(effect.state_epoch, effect.topics) for effect in talk.effects] == [(epoch, begun.topics)]
+        talk.effects.clear()
+        talk.beat("a", epoch)
+        assert talk.effects == []
+    talk.effects.append(begun)
+    talk.initialize()
+    talk.now_ms += 1_000
+    assert told(talk.beat("a", 5)) == {EVENTS: [0, 1, 2]}
     talk.load()
-    talk.now_ms += 20_000
-    talk.beat("a", 2)
-    assert talk.effects == []
-    talk.now_ms += 10_000
-    talk.beat("a", 2)
-    assert [effect.topics for effect in talk.effects] == [{EVENTS: frozenset({0, 1, 2})}]
+    talk.beat("a", 6)
+    assert talk.group.group_epoch == 6
 
 
 def test_what_was_initialized_too_late_does_not_count() -> None:

@@ -168,7 +168,11 @@ class ShareHeartbeats:
     def _put(
         self, group: ShareGroup, before: ShareGroupMember, updated: ShareGroupMember, step: Step, *, is_new: bool
     ) -> tuple[bool, bool]:
-        """Put the member into the group. Tell whether topics of the group have changed, and whether an epoch begins."""
+        """Put the member into the group. Tell whether topics of the group have changed, and whether an epoch begins.
+
+        What another coordinator began to initialize is begun again in an epoch of its own: a request of that one's that
+        is late comes with an epoch that is over, and takes nothing away that members have got done meanwhile.
+        """
         starts_epoch = updated.subscribed_topic_names != before.subscribed_topic_names
         if updated != before or is_new:
             self._records.change(member_record(group.group_id, updated), step)
@@ -177,6 +181,10 @@ class ShareHeartbeats:
             step.because(group.group_id, f"{updated.member_id} {comes} to {topics}")
         if group.assignment_epoch >= group.group_epoch and self._targets.is_pending(group):
             step.because(group.group_id, "partitions were initialized that nobody has yet")
+            starts_epoch = True
+        if group.is_initialization_inherited:
+            step.because(group.group_id, "another coordinator began to initialize partitions")
+            group.is_initialization_inherited = False
             starts_epoch = True
         topics_changed = self._topic_changes.concern(group)
         metadata_hash = group.metadata_hash

@@ -83,6 +83,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         """The newest of `assigned` and of what is assignable in which nothing was missing."""
         self.retries_ms: int | None = None
         """When the oldest initialization is to be tried again; None where none is under way."""
+        self.is_initialization_inherited = False
+        """Whether another coordinator began to initialize partitions, and nobody has begun again since."""
 
     def copy(self) -> Self:
         """A group that no later change reaches. Members, assignments and states are values."""

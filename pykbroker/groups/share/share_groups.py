@@ -132,11 +132,11 @@ class ShareGroups:
     def begin_sessions(self, group: Group, step: Step) -> Iterator[None]:
         """Give each member of a group that was read back a full session timeout. Yields after each member.
 
-        What another coordinator has begun to initialize has its time from now on, too.
+        What another coordinator has begun to initialize the next heartbeat begins again.
         """
         assert isinstance(group, ShareGroup)
         session_timeout_ms = self._config_of(group.group_id).session_timeout_ms
-        group.initializing_since_ms.update(dict.fromkeys(group.state_partitions.initializing, step.now_ms))
+        group.is_initialization_inherited = bool(group.state_partitions.initializing)
         for member_id in group.members:
             self._heartbeats.keep_session(group, member_id, session_timeout_ms, step)
             yield

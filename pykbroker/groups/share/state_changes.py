@@ -3,8 +3,9 @@
 Nothing here asks the share coordinator. A step writes down what is about to be done and says so, as an effect or in its
 answer; the driver does it once that is committed, and comes back with what became of it. Where a coordinator goes away
 in between, the next one finds partitions that are initializing or topics that are deleting: the first are initialized
-again after a time (`group.share.initialize.retry.interval.ms`), the second are deleted when an administrator asks
-again, or come back to life when a member subscribes to them. The model is the share half of Kafka's
+again with the next heartbeat, in a new epoch, the second are deleted when an administrator asks again, or come back to
+life when a member subscribes to them. Kafka's next coordinator waits `group.share.initialize.retry.interval.ms` first:
+where coordinators move more often than that nobody ever gets a record. The model is the share half of Kafka's
 `GroupMetadataManager`.
 """
 
