@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from .findings import Anomaly
 from .index import History, KeyLog
-from .operations import Operation, Read, Value
+from .operations import INFO, Operation, Read, Value
 
 
 def check_compaction(history: History) -> Iterator[Anomaly]:
@@ -38,12 +38,30 @@ def _final_read(log: KeyLog, reader: Operation, retention_ns: int) -> Iterator[A
         if writer.outcome != "ok":
             continue
         if value[1] is not None:
+            if _may_be_deleted(log, reader, record_key, offset, retention_ns):
+                continue
             message = f"the last value of {record_key!r} in {log.key}, {value[1]!r} at {offset}, is gone"
             yield Anomaly("compaction", message, (writer, reader))
         elif reader.completed_ns - writer.invoked_ns < retention_ns:
             yield Anomaly("compaction", f"the tombstone of {record_key!r} in {log.key} went early", (writer, reader))
         else:
             yield from _came_back(log, reader, reads, record_key, writer)
+
+
+def _may_be_deleted(log: KeyLog, reader: Operation, record_key: Value, offset: int, retention_ns: int) -> bool:
+    """Whether a tombstone of the key that nobody knows the end of may stand behind the offset, and be gone itself.
+
+    Any other value that is committed there would be what the reader found.
+    """
+    return any(
+        value[0] == record_key
+        and value[1] is None
+        and writer.outcome == INFO
+        and not writer.is_without_effect
+        and reader.completed_ns - writer.invoked_ns >= retention_ns
+        and max(log.offsets.get(value, (offset + 1,))) > offset
+        for value, writer in log.writers.items()
+    )
 
 
 def _came_back(

@@ -165,6 +165,33 @@ def test_a_reader_may_skip_what_somebody_had_asked_to_delete(below: int, is_skip
     assert ("poll-skip" in check(recorder.operations()).names) == is_skip
 
 
+@pytest.mark.parametrize(
+    ("outcome", "decided_ns", "offset", "begun_ns", "is_bad"),
+    [
+        (INFO, 50, 9, 40, False),
+        (INFO, 50, None, 40, False),
+        (INFO, 50, 2, 40, True),  # before the value
+        (INFO, None, 9, 40, True),  # nobody asked to commit it
+        (FAIL, 50, 9, 40, True),
+        (INFO, 950, 9, 940, True),  # the tombstone itself would be there still
+    ],
+)
+def test_a_value_may_be_gone_with_a_tombstone_of_which_nobody_knows_the_end(
+    outcome: str, decided_ns: int | None, offset: int | None, begun_ns: int, is_bad: bool
+) -> None:
+    """A client left its commit behind, and the records were cleaned before anybody read them."""
+    declared = Operation(0, 1, "compacted", OK, 0, 1, keys=("latest-0",))
+    declared.details["delete_retention_ms"] = 0.0005
+    value = Operation(1, 2, "send", OK, 10, 20, sends=[Send("latest-0", 3, ("k", "v", 1))])
+    tombstone = Operation(2, 3, "txn", outcome, begun_ns, begun_ns + 15, decided_ns=decided_ns)
+    tombstone.sends = [Send("latest-0", offset, ("k", None, 2))]
+    reader = Operation(3, 4, "poll", OK, 980, 1_000, isolation="read_committed", is_final=True, keys=("latest-0",))
+    reader.reads = [Read("latest-0", 20, ("other", "v", 3))]
+    other = Operation(4, 2, "send", OK, 30, 35, sends=[Send("latest-0", 20, ("other", "v", 3))])
+    report = check([declared, value, tombstone, reader, other])
+    assert ("compaction" in report.names) is is_bad, report
+
+
 def test_what_never_ended_has_the_parts_that_had_begun() -> None:
     recorder = Recorder(now_ns=count().__next__)
     recording = recorder.invoke(1, "txn")
