@@ -349,6 +349,28 @@ def test_many_partitions_are_initialized_in_parts(monkeypatch: pytest.MonkeyPatc
     assert talk.settle("a") == {"a": {EVENTS: [0, 1, 2], ORDERS: [0, 1]}}
 
 
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_many_partitions_are_initialized_again_in_parts(is_loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_changes, "MOST_INITIALIZED", 4)
+    talk = ShareTalk(
+        ShareGroupConfig(session_timeout_ms=100_000, assignment_interval_ms=0),
+        share_initialize_retry_interval_ms=30_000,
+    )
+    epoch = talk.join("a", "events", "orders").member_epoch
+    epoch = talk.beat("a", epoch).member_epoch
+    assert sum(len(topic.partitions) for topic in talk.group.state_partitions.initializing.values()) == 5
+    talk.effects.clear()
+    if is_loaded:
+        talk.load()
+    else:
+        talk.now_ms += 30_000
+    for _ in range(4):
+        epoch = talk.beat("a", epoch).member_epoch
+    again = [{topic_id: sorted(each) for topic_id, each in effect.topics.items()} for effect in talk.effects]
+    assert again == [{EVENTS: [0, 1, 2], ORDERS: [0]}, {ORDERS: [1]}]
+    assert talk.settle("a") == {"a": {EVENTS: [0, 1, 2], ORDERS: [0, 1]}}
+
+
 def test_what_has_no_room_in_the_groups_record_is_not_initialized() -> None:
     talk = ShareTalk(topics={**TOPICS, "very.many": (b"v" * 16, 100)}, max_record_bytes=300)
     talk.join("a", "events", "very.many", "orders")

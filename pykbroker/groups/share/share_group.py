@@ -71,6 +71,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         self.states: StatePartitions | None = None
         self.initializing_since_ms: dict[bytes, int] = {}
         """By topic id, when the newest initialization of partitions of the topic began; in memory only."""
+        self.left_over: dict[bytes, frozenset[int]] = {}
+        """By topic id, partitions that are initializing, and that the next part of the initialization begins with."""
         self.subscribed_topic_names: Counter[str] = Counter()
         self.changes = 0
         self.is_hashed = False
@@ -90,6 +92,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         """A group that no later change reaches. Members, assignments and states are values."""
         other = super().copy()
         other.initializing_since_ms = dict(self.initializing_since_ms)
+        other.left_over = dict(self.left_over)
         other.subscribed_topic_names = Counter(self.subscribed_topic_names)
         return other
 
@@ -190,6 +193,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, Assignment]):
         known = self.state_partitions.initializing
         for topic_id in self.initializing_since_ms.keys() - known:
             del self.initializing_since_ms[topic_id]
+        for topic_id in self.left_over.keys() - known:
+            del self.left_over[topic_id]
         self.changes += 1
 
     # Records

@@ -112,7 +112,10 @@ class StateChanges:
         is_retried = group.retries_ms is not None and step.now_ms >= group.retries_ms
         if not topics_changed and not is_retried and group.initialized_as_of == group.changes:
             return
-        topics, is_all = self._uninitialized(group, step)
+        topics, left_over = self._uninitialized(group, step)
+        for topic_id in topics:
+            group.left_over.pop(topic_id, None)
+        group.left_over.update(left_over)
         if topics:
             self._records.write_states(group, group.state_partitions.initializing_too(topics), step)
             group.initializing_since_ms.update(dict.fromkeys(topics, step.now_ms))
@@ -120,13 +123,15 @@ class StateChanges:
             step.effects.append(ShareInitialization(group.group_id, group.group_epoch, partitions))
             count = sum(map(len, partitions.values()))
             step.because(group.group_id, f"{count} partitions of {len(topics)} topics are being initialized")
-        if is_all:
+        if not left_over:
             group.initialized_as_of = group.changes
         oldest_ms = min(group.initializing_since_ms.values(), default=None)
         group.retries_ms = None if oldest_ms is None else oldest_ms + self._config.share_initialize_retry_interval_ms
 
-    def _uninitialized(self, group: ShareGroup, step: Step) -> tuple[dict[bytes, StateTopic], bool]:
-        """The partitions to initialize now, and whether they are all.
+    def _uninitialized(
+        self, group: ShareGroup, step: Step
+    ) -> tuple[dict[bytes, StateTopic], Mapping[bytes, frozenset[int]]]:
+        """The partitions to initialize now, and what the next part begins with, where they are not all.
 
         A group's record has to fit into the log: what there is no room for is not initialized, and nobody gets it.
         """
@@ -142,7 +147,7 @@ class StateChanges:
             if not missing:
                 continue
             if not left:
-                return wanted, False
+                return wanted, {topic_id: missing}
             if room_bytes is None:
                 room_bytes = self._config.max_record_bytes - _size_of_record(group, states)
             begun = states.initializing.get(topic_id)
@@ -156,8 +161,8 @@ class StateChanges:
             room_bytes -= size + _BYTES_OF_PARTITION * len(new)
             wanted[topic_id] = StateTopic(name, chosen)
             if len(chosen) < len(missing):
-                return wanted, False
-        return wanted, True
+                return wanted, {topic_id: missing - chosen}
+        return wanted, {}
 
     def _missing(self, group: ShareGroup, states: StatePartitions, topic_id: bytes, step: Step) -> frozenset[int]:
         count = self._topics.partition_count(topic_id)
@@ -169,7 +174,7 @@ class StateChanges:
         begun = states.initializing.get(topic_id)
         retry_ms = self._config.share_initialize_retry_interval_ms
         if begun is not None and begun_ms is not None and step.now_ms - begun_ms < retry_ms:
-            known |= begun.partitions
+            known |= begun.partitions - group.left_over.get(topic_id, frozenset())
         return frozenset(range(count)) - known if len(known) < count else frozenset()
 
     def end_initialization(self, request: EndShareInitialization, step: Step) -> None:
