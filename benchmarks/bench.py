@@ -12,7 +12,7 @@ from benchmarks.java_tools import JavaTools
 from compat_tests.brokers import BrokerProcess
 
 Figures = dict[str, float]
-"""What was measured, with its unit: `{"MB/s": 120.0}`."""
+"""What was measured, with its unit: `{"MB/s": 120.0}`. The page draws some names as curves: `benchmarks/curves.py`."""
 PARTITIONS = 6
 
 
