@@ -3,6 +3,8 @@
 While a measure runs, each process of pykbroker that it or the run has started gets py-spy, which samples the stacks of
 Python and of the compiled code below it. On Linux where `perf` may record, it does so beside py-spy, since py-spy does
 not see into the kernel; its report is a list of the functions of the kernel, of libraries and of the interpreter.
+Samples of py-spy in which a thread waits, for work, a lock, a socket or a time, are left out: a share is one of the
+samples in which something ran.
 
 What is kept of a row is bounded: the first `MOST_S` seconds of at most `MOST_PROCESSES` processes, of each the
 `MOST_STACKS` most frequent stacks, the others counted as one, and the first `MOST_PERF_LINES` lines of perf's report.
@@ -41,8 +43,15 @@ _RATE_HZ = 250
 _PERF_HZ = 199
 _LOOK_S = 0.1
 _MOST_TRIALS = 20
+_DEEPEST_WAIT = 5
+"""So many frames may a wait have in it."""
 _END_S = 60
 _LINE = re.compile(r":\d+(?=\)$)")
+_ADDRESS = re.compile(r"0x[0-9a-f]+ \((?P<library>[^()]+)\)")
+_WAITS = re.compile(
+    r"(lock_PyThread_acquire_lock|PyThread_acquire_lock_timed|take_gil|drop_gil|(p?select|epoll|kqueue)_\w*poll\w*"
+    r"|epoll_p?wait2?|kevent|p?poll|time_sleep|pysleep|clock_nanosleep|sigtimedwait) \(.*"
+)
 
 Stacks = Mapping[tuple[str, ...], int]
 """Samples by stack, the outermost frame first."""
@@ -57,7 +66,8 @@ class NoProfiler(RuntimeError):
 
 
 def parse_stacks(lines: Iterable[str]) -> Counter[tuple[str, ...]]:
-    """Stacks of a file of lines as `outer;inner 12`. Lines of code are left out of frames: a function is one frame.
+    """Stacks of a file of lines as `outer;inner 12`, without those in which a thread waits. A function is one frame,
+    whatever its line of code, and so is what a library does between two functions whose names are known.
 
     Raises ProfileMalformed. The most frequent `MOST_STACKS` are kept, with the others' samples in a stack of their own.
     """
@@ -68,11 +78,20 @@ def parse_stacks(lines: Iterable[str]) -> Counter[tuple[str, ...]]:
         names, _, count = text.rpartition(" ")
         if not names or not (count.isascii() and count.isdigit()):
             raise ProfileMalformed(f"line {number} is no stack with a count: {text[:80]!r}")
-        stacks[tuple(_LINE.sub("", name.strip()) for name in names.split(";"))] += int(count)
+        frames = [_frame(name) for name in names.split(";")]
+        if not any(_WAITS.fullmatch(frame) for frame in frames[-_DEEPEST_WAIT:]):
+            stacks[tuple(name for place, name in enumerate(frames) if not place or name != frames[place - 1])] += int(
+                count
+            )
     kept = Counter(dict(stacks.most_common(MOST_STACKS)))
     if rare := stacks.total() - kept.total():
         kept[(RARE,)] += rare
     return kept
+
+
+def _frame(name: str) -> str:
+    """A frame without its line; an address that has no name goes by its library."""
+    return _ADDRESS.sub(r"(\g<library>)", _LINE.sub("", name.strip()))
 
 
 def format_stacks(stacks: Stacks) -> str:
