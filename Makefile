@@ -20,6 +20,7 @@
 # make dist     a wheel, a source distribution and a list of what comes with them (SBOM), in dist/
 # make release-check PYTHONS="/path/to/python3.14 …"   their tests on each Python that is there
 # make bench    pykbroker beside Apache Kafka
+# make bench-report ROUNDS=N   its limits, growth and tails measured, with profiles, as a page; of RESULTS=FILE if given
 # make clean    removes what the above made
 
 PYTHON ?= python3
@@ -28,7 +29,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	differential fuzz hostile kafka-tests examples screenshots spark reference site dist release-check bench clean \
+	differential fuzz hostile kafka-tests examples screenshots spark reference site dist release-check bench bench-report clean \
 	system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says. Output has
@@ -176,6 +177,15 @@ release-check: dist
 bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
+# The page of a file of results, which is measured first unless RESULTS names one that is there. The page is beside it.
+BENCH_SCENES ?= limits growth tails
+ROUNDS ?= 3
+bench-report: $(VENV)/.bench-installed system-packages
+	$(if $(RESULTS),,$(BIN)/python -m benchmarks $(foreach scene,$(BENCH_SCENES),--scene $(scene)) --rounds $(ROUNDS) \
+		--json benchmarks/results/results.json --profile benchmarks/results/profiles $(BENCH_ARGS))
+	$(BIN)/python -m benchmarks.page $(or $(RESULTS),benchmarks/results/results.json) \
+		$(basename $(or $(RESULTS),benchmarks/results/results.json)).html
+
 # What the tests use from outside of Python. Where it cannot be installed, one line says so and its tests are left out.
 system-packages:
 	@compat_tests/install-system-packages.sh java kcat ip iptables
@@ -196,6 +206,10 @@ $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e ".[test,check,spark]"
 	@touch $@ $(VENV)/.run-installed
+
+$(VENV)/.bench-installed: $(VENV)/.all-installed
+	$(BIN)/pip install --quiet -e ".[bench]"
+	@touch $@
 
 $(VENV)/.docs-installed: $(VENV)/.all-installed
 	$(BIN)/pip install --quiet -e ".[docs]"

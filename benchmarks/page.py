@@ -23,7 +23,7 @@ except ModuleNotFoundError as missing:
 
 from benchmarks.curves import parse_curve_point, parse_percentile
 from benchmarks.flames import flame_svg
-from benchmarks.profiles import MOST_FUNCTIONS, ProfileMalformed, parse_stacks
+from benchmarks.profiles import MOST_FUNCTIONS, ProfileMalformed, has_telling_total, parse_stacks
 from benchmarks.results import HotFunction, ProfileResult, ResultsRefused, Row, RunResults, Spread, read_results, spread
 
 _LONG = 40
@@ -114,12 +114,20 @@ def _scene(name: str, rows: Sequence[Row], beside: Path) -> SceneView:
 
 
 def _bars(row: Row) -> list[Bar]:
-    """The figures that are not points of a curve."""
+    """The figures that are not just points of a curve: those have a bar where they have a target."""
+    on_curves = {name for name in row.figures() if parse_curve_point(name) or _is_one_of_several(row, name)}
     return [
         Bar(row.measure, figure, spread(row.ours, figure), spread(row.theirs, figure), row.target(figure))
         for figure in row.figures()
-        if parse_curve_point(figure) is None and parse_percentile(figure) is None
+        if figure not in on_curves or row.target(figure) is not None
     ]
+
+
+def _is_one_of_several(row: Row, name: str) -> bool:
+    """Whether it is a percentile of a latency of which there are others: one point makes no curve."""
+    parsed = [parse_percentile(each) for each in row.figures()]
+    mine = parse_percentile(name)
+    return mine is not None and sum(each is not None and each[0] == mine[0] for each in parsed) > 1
 
 
 def _measure(row: Row, beside: Path) -> MeasureView:
@@ -173,7 +181,7 @@ def _curves(row: Row, parse: Callable[[str], tuple[str, float] | None]) -> list[
 
 def _profile(profile: ProfileResult, beside: Path, measure: str) -> ProfileView:
     by_own = sorted(profile.functions, key=lambda each: -each.own)
-    by_total = sorted(profile.functions, key=lambda each: -each.total)
+    by_total = sorted(filter(has_telling_total, profile.functions), key=lambda each: -each.total)
     return ProfileView(
         profile.process,
         profile.samples,

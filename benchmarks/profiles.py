@@ -38,7 +38,8 @@ MOST_PERF_LINES = 120
 MOST_FUNCTIONS = 10
 RARE = "(rare stacks)"
 _EVERYWHERE = 0.9
-"""A function that is in so many samples tells nothing: the interpreter's start, `main`, the event loop."""
+"""A function that is in so many samples tells nothing about where the others differ."""
+_SERVING = re.compile(r".* \(pykbroker/(?!cli/|__main__\.).*")
 _RATE_HZ = 250
 _PERF_HZ = 199
 _LOOK_S = 0.1
@@ -47,6 +48,8 @@ _DEEPEST_WAIT = 5
 """So many frames may a wait have in it."""
 _END_S = 60
 _LINE = re.compile(r":\d+(?=\)$)")
+_NO_COLUMNS = re.compile(r"(\s+-)*\s*$")
+"""What perf prints where a processor has no counters."""
 _ADDRESS = re.compile(r"0x[0-9a-f]+ \((?P<library>[^()]+)\)")
 _WAITS = re.compile(
     r"(lock_PyThread_acquire_lock|PyThread_acquire_lock_timed|take_gil|drop_gil|(p?select|epoll|kqueue)_\w*poll\w*"
@@ -101,9 +104,8 @@ def format_stacks(stacks: Stacks) -> str:
 
 
 def hot_functions(stacks: Stacks, most: int = MOST_FUNCTIONS) -> tuple[HotFunction, ...]:
-    """The functions with the largest own shares and those with the largest totals, `most` of each, by their own share.
-
-    A function that is several times in a stack counts once. Totals leave out what is nearly everywhere.
+    """The functions with the largest own shares and those of `has_telling_total` with the largest totals, `most` of
+    each, by their own share. A function that is several times in a stack counts once.
     """
     samples = sum(stacks.values())
     own: Counter[str] = Counter()
@@ -112,18 +114,16 @@ def hot_functions(stacks: Stacks, most: int = MOST_FUNCTIONS) -> tuple[HotFuncti
         own[names[-1]] += count
         for name in set(names):
             total[name] += count
-    inner = {name: count for name, count in total.items() if count < _EVERYWHERE * samples}
-    wanted = {name for counts in (own, Counter(inner)) for name, _ in _first(counts, most)}
-    return tuple(
-        HotFunction(name, own[name] / samples, total[name] / samples)
-        for name in sorted(wanted - {RARE}, key=lambda name: (-own[name], -total[name], name))
-    )
+    functions = [HotFunction(name, own[name] / samples, total[name] / samples) for name in total if name != RARE]
+    by_own = sorted((each for each in functions if each.own), key=lambda each: (-each.own, each.name))
+    by_total = sorted(filter(has_telling_total, functions), key=lambda each: (-each.total, each.name))
+    wanted = {*by_own[:most], *by_total[:most]}
+    return tuple(sorted(wanted, key=lambda each: (-each.own, -each.total, each.name)))
 
 
-def _first(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
-    return sorted(((name, count) for name, count in counts.items() if count), key=lambda item: (-item[1], item[0]))[
-        :most
-    ]
+def has_telling_total(function: HotFunction) -> bool:
+    """Whether it is pykbroker's and not around nearly everything, as its command line and the event loop are."""
+    return _SERVING.fullmatch(function.name) is not None and function.total < _EVERYWHERE
 
 
 @dataclass(slots=True)
@@ -227,7 +227,7 @@ class _Recording:
             [*report, "--input", str(self.perf_data)], capture_output=True, text=True, timeout=_END_S, check=False
         )
         self.perf_data.unlink()
-        lines = [line.rstrip() for line in done.stdout.splitlines() if line.strip() and not line.startswith("#")]
+        lines = [_NO_COLUMNS.sub("", line) for line in done.stdout.splitlines() if line.strip() and line[0] != "#"]
         if done.returncode or not lines:
             return None
         kept = self.folder / f"{self.name}.perf.txt"

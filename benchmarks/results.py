@@ -174,12 +174,21 @@ def _parse(value: object, expected: Any, where: str) -> Any:
     if origin in (Union, types.UnionType):  # `… | None` is the only one
         return None if value is None else _parse(value, arguments[0], where)
     if expected is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(number := float(value)):
-            raise ResultsRefused(f"{where} is no finite number")
-        return number
+        return _finite(value, where)
     if expected in (str, bool, int) and type(value) is expected:
         return value
     raise ResultsRefused(f"{where} is {_shown(value)}")
+
+
+def _finite(value: float, where: str) -> float:
+    """JSON has whole numbers that are larger than any of ours."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ResultsRefused(f"{where} is no finite number")
+    return number
 
 
 def _parse_object(value: object, expected: type[T], where: str) -> T:
