@@ -109,11 +109,13 @@ async def _cpu_of(bench: Bench, work: Callable[[], Awaitable[None]]) -> float:
 
 
 async def _settle(members: Sequence[ConsumerMember], partitions: int) -> None:
-    """Rounds of heartbeats of all members until they own all partitions among them, in one epoch."""
+    """Rounds of heartbeats of all members until they own all partitions among them, evenly, in one epoch."""
+    most = -(-partitions // len(members))
     while True:
         await run_together([partial(_beat_until_acknowledged, member) for member in members])
         owned = sorted(partition for member in members for partition in member.partitions)
-        if len({member.epoch for member in members}) == 1 and owned == list(range(partitions)):
+        is_even = all(len(member.partitions) <= most for member in members)
+        if is_even and owned == list(range(partitions)) and len({member.epoch for member in members}) == 1:
             return
         await trio.sleep(PAUSE_S)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.storage.producers.producer_snapshots import SNAPSHOT_SUFFIX, encode_snapshot
 
 SEGMENT_BYTES = 1 << 30
 BLOCK_BYTES = 1_000_000
@@ -53,11 +54,13 @@ class SparseLog:
 
     def write(self, directory: Path) -> None:
         """In the place of an empty partition's files, while no broker has them open."""
-        for path in directory.glob("*.snapshot"):
+        for path in directory.glob(f"*{SNAPSHOT_SUFFIX}"):
             path.unlink()
         filler = self._filler()
         for segment in range(self.segments):
             self._write_segment(directory, segment, filler)
+        # As a roll leaves one: whoever opens the log need not look for producers in all of it.
+        (directory / f"{self.end_offset:020}{SNAPSHOT_SUFFIX}").write_bytes(encode_snapshot({}))
         epochs = f"0\n1\n{_LEADER_EPOCH} 0\n"
         (directory / "leader-epoch-checkpoint").write_text(epochs)
 
