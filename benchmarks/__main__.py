@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -39,10 +39,13 @@ from benchmarks.java_tools import JavaTools
 from benchmarks.metadata_requests import METADATA
 from benchmarks.offset_commits import COMMITS
 from benchmarks.produce_matrix import MATRIX
+from benchmarks.profiles import NoProfiler, Profiler
 from benchmarks.report import Results, print_report
+from benchmarks.run_record import RunRecord
 from benchmarks.share_groups import SHARES
 from compat_tests import python_examples
 from compat_tests.apache_kafka import class_path, find_java
+from compat_tests.brokers import BrokerProcess
 from compat_tests.clusters.cluster import Cluster
 
 SCENES: dict[str, Scene | ClusterScene] = {
@@ -96,29 +99,93 @@ NAMES = [name for scene in SCENES.values() for name in scene.measures]
     "--scene", "scenes", multiple=True, type=click.Choice(list(SCENES)), help="Just these groups of measures."
 )
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="Just these measures, and what they need.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every round's figures here.")
-def main(rounds: int, scale: float, scenes: tuple[str, ...], only: tuple[str, ...], json_file: Path | None) -> None:
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write every round's figures here, after each scene. `python -m benchmarks.page` makes a page of them.",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Run one more round on pykbroker, which is not measured, and keep here where its processor time goes.",
+)
+def main(
+    rounds: int,
+    scale: float,
+    scenes: tuple[str, ...],
+    only: tuple[str, ...],
+    json_file: Path | None,
+    profiles: Path | None,
+) -> None:
     """Measures pykbroker beside Apache Kafka on this machine."""
     console = Console(width=None if sys.stdout.isatty() else 130)
+    profiler = _profiler(profiles)
     compile_bytecode()
     tools = JavaTools(find_java(), class_path())
-    results: dict[str, Results] = {kind.kind: {} for kind in KINDS}
+    record = RunRecord.of_this_machine(rounds, scale, tools.java)
+    chosen = {name: SCENES[name] for name in scenes or SCENES}
     with tempfile.TemporaryDirectory(prefix="pykbroker-bench-") as directory:
+        run = Run(Path(directory), tools, scale, only, console)
         for number in range(1, rounds + 1):
-            for scene in [SCENES[name] for name in scenes or SCENES]:
-                log = Log(console, number)
+            for scene in chosen.values():
                 for kind in KINDS:
-                    into = results[kind.kind]
-                    match scene:
-                        case Scene() if wanted := _with_their_needs(scene.measures, only):
-                            broker = new_broker(kind, Path(directory), scene.properties)
-                            measure(Bench(broker, tools, scale), wanted, scene.is_started, into, log)
-                        case ClusterScene() if steps := _with_their_needs(scene.measures, only):
-                            measure_cluster(kind.kind, Path(directory), tools, scale, steps, into, log)
-    ours, theirs = results.values()
+                    run.one_round(kind, scene, record.results[kind.kind], f"round {number}")
+                if json_file is not None:
+                    record.write(json_file, SCENES)
+        if profiler is not None:
+            beside = (json_file or profiler.directory / "results.json").parent
+            recording = lambda name: profiler.recording(name, record.profiles.setdefault(name, []), beside)  # noqa: E731
+            for scene in chosen.values():
+                run.one_round(KINDS[0], scene, {}, "profile", recording)
+                if json_file is not None:
+                    record.write(json_file, SCENES)
+    ours, theirs = record.results.values()
     print_report(ours, theirs, console)
-    if json_file is not None:
-        json_file.write_text(json.dumps(results, indent=2))
+
+
+Around = Callable[[str], AbstractContextManager[None]]
+"""What surrounds a measure, by its name."""
+
+
+def _profiler(directory: Path | None) -> Profiler | None:
+    try:
+        return None if directory is None else Profiler(directory)
+    except NoProfiler as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _nothing_around(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """directory: for what brokers write. only: the measures that were asked for, all if none."""
+
+    directory: Path
+    tools: JavaTools
+    scale: float
+    only: tuple[str, ...]
+    console: Console
+
+    def one_round(
+        self,
+        kind: type[BrokerProcess],
+        scene: Scene | ClusterScene,
+        into: Results,
+        called: str,
+        around: Around = _nothing_around,
+    ) -> None:
+        """One round of a scene on one kind of broker. called: how the log calls it."""
+        log = Log(self.console, called)
+        match scene:
+            case Scene() if wanted := _with_their_needs(scene.measures, self.only):
+                broker = new_broker(kind, self.directory, scene.properties)
+                measure(Bench(broker, self.tools, self.scale), wanted, scene.is_started, into, log, around)
+            case ClusterScene() if steps := _with_their_needs(scene.measures, self.only):
+                measure_cluster(kind.kind, self.directory, self.tools, self.scale, steps, into, log, around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +193,11 @@ class Log:
     """Every figure as it comes."""
 
     console: Console
-    round_number: int
+    called: str
 
     def __call__(self, kind: str, name: str, figures: Figures) -> None:
         text = ", ".join(f"{value:.3g} {figure}" for figure, value in figures.items())
-        self.console.print(f"round {self.round_number}  {kind:12}  {name}: {text}", highlight=False)
+        self.console.print(f"{self.called}  {kind:12}  {name}: {text}", highlight=False)
 
 
 def _with_their_needs(measures: Mapping[str, T], only: Sequence[str]) -> dict[str, T]:
@@ -139,14 +206,17 @@ def _with_their_needs(measures: Mapping[str, T], only: Sequence[str]) -> dict[st
     return dict(measures) if not only else dict(list(measures.items())[: last + 1])
 
 
-def measure(bench: Bench, measures: Mapping[str, Measure], is_started: bool, into: Results, log: Log) -> None:
+def measure(
+    bench: Bench, measures: Mapping[str, Measure], is_started: bool, into: Results, log: Log, around: Around
+) -> None:
     """One round of one scene on one broker."""
     broker = bench.broker
     try:
         if is_started:
             broker.start()
         for name, step in measures.items():
-            figures = step(bench)
+            with around(name):
+                figures = step(bench)
             into.setdefault(name, []).append(figures)
             log(broker.kind, name, figures)
     finally:
@@ -162,6 +232,7 @@ def measure_cluster(
     measures: Mapping[str, ClusterMeasure],
     into: Results,
     log: Log,
+    around: Around,
 ) -> None:
     """One round of one scene on a cluster of that kind."""
     own = Path(tempfile.mkdtemp(dir=directory))
@@ -169,7 +240,8 @@ def measure_cluster(
     with Cluster(own, nodes, properties=clusters.PROPERTIES, node_kinds=CLUSTER_NODE_KINDS) as cluster:
         cluster.set_up()
         for name, step in measures.items():
-            figures = step(ClusterBench(cluster, tools, scale))
+            with around(name):
+                figures = step(ClusterBench(cluster, tools, scale))
             into.setdefault(name, []).append(figures)
             log(cluster.nodes[1].kind, name, figures)
     shutil.rmtree(own)
