@@ -54,9 +54,7 @@ class Bench:
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 3})
         resource = ConfigResource(ResourceType.TOPIC, topic)
         for name, value in config.items():
-            resource.add_incremental_config(
-                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            )
+            resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
         for future in admin.incremental_alter_configs([resource]).values():
             future.result(30)
 

@@ -1,7 +1,7 @@
 """Work of a broker beside which a steady load is measured: each of these goes on until it is told to end.
 
-None of them asks for all that the broker can do, but for the readers: what is measured is a broker that has something else
-to do, not one that is overloaded.
+None of them asks for all that the broker can do, but for the readers: what is measured is a broker that has something
+else to do, not one that is overloaded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -72,7 +71,7 @@ def many_topics(bench: Bench) -> None:
 
 
 def open_and_close(bench: Bench, ended: threading.Event) -> int:
-    """Connections that ask for a topic's Metadata, up to 5,000 at a time, a thousand each second; and closes them all."""
+    """Connections that ask for a topic's Metadata, a thousand a second, up to 5,000; and closes them all."""
     asked = [MetadataRequestTopic(name="many-0")]
     request = encode_request(MetadataRequest(topics=asked), _METADATA_VERSION, 1, "bench")
     opened: list[socket.socket] = []

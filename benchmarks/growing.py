@@ -1,4 +1,4 @@
-"""Measures that repeat at sizes that grow: what one thing costs while another one grows, as figures that `curve_point` names."""
+"""Measures that repeat at sizes that grow: what one thing costs while another one grows."""
 
 from __future__ import annotations
 

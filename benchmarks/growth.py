@@ -13,9 +13,8 @@ from benchmarks.bench import PARTITIONS as TOPIC_PARTITIONS
 from benchmarks.bench import Bench, Figures, Measure
 from benchmarks.curves import curve_point
 from benchmarks.growing import curve, points, seconds
-from benchmarks.log_growth import LOG_GROWTH
 from benchmarks.measured_load import Given, load
-from benchmarks.member_growth import MEMBER_GROWTH
+from benchmarks.member_growth import MEMBER_GROWTH, MEMBER_PROPERTIES
 
 PARTITIONS = (1, 10, 100, 1_000, 10_000)
 CLIENTS = (10, 100, 1_000, 5_000)
@@ -86,12 +85,16 @@ def _produce(bench: Bench, partitions: int, flags: dict[str, int | str]) -> Give
     return given
 
 
+PROPERTIES = {
+    **MEMBER_PROPERTIES,
+    # What one point has written is gone before the next one is measured.
+    "log.segment.delete.delay.ms": "500",
+}
+
 GROWTH: dict[str, Measure] = {
     "growth: partitions, 100 in a request": partitions_of_wide_requests,
     "growth: partitions, one in a request": partitions_of_narrow_requests,
     "growth: clients": clients,
     "growth: records in a batch": records,
     **MEMBER_GROWTH,
-    **LOG_GROWTH,
 }
-"""The sizes of logs come last: they stop the broker."""

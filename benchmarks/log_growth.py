@@ -1,4 +1,4 @@
-"""Logs that grow: what a start takes, and CPU time of the broker to find an offset by its time and to read at an offset.
+"""Logs that grow: what a start takes, and what it costs to find an offset by its time and to read at an offset.
 
 The logs are sparse (`sparse_logs`): a broker that stopped cleanly is given their files while it is away.
 """

@@ -1,4 +1,4 @@
-"""The load generator (`benchmarks/load`) on a broker under measurement, with the broker's CPU time in its measured seconds."""
+"""The load generator (`benchmarks/load`) on a broker, with the broker's CPU time in the measured seconds."""
 
 from __future__ import annotations
 
@@ -99,8 +99,15 @@ def load(
         raise LoadFailed(run.stderr.strip() or f"the generator ended with exit code {run.returncode}")
     given = json.loads(run.stdout)
     cpu_s = cpu.between(given["from"], given["from"] + given["seconds"])
-    counts = (given[name] for name in ("requests", "batches", "records", "bytes"))
-    return Given(*counts, cpu_s, given.get("latency ms", {}), given.get("end to end ms", {}))
+    return Given(
+        requests=given["requests"],
+        batches=given["batches"],
+        records=given["records"],
+        bytes=given["bytes"],
+        cpu_s=cpu_s,
+        latency_ms=given.get("latency ms", {}),
+        end_to_end_ms=given.get("end to end ms", {}),
+    )
 
 
 def built() -> Path:

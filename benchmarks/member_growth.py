@@ -1,7 +1,7 @@
 """Groups that grow: CPU time of the broker for a heartbeat, and for everything until all members have their parts.
 
-Nobody waits for an interval here: members ask as often as the measure has them ask, so that the same requests are counted
-at each size.
+Nobody waits for an interval here: members ask as often as the measure has them ask, so that the same requests are
+counted at each size.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DEADLINE_S = 180
 PAUSE_S = 0.1
 """Between two rounds of heartbeats of a group that has not settled: what it waits for is not there sooner."""
 LEAST_REBALANCES = 3
-PROPERTIES = {
-    # As in `rebalances`: members may ask as often as they like. The first members of a classic group wait for the others.
+MEMBER_PROPERTIES = {
+    # Members may ask as often as they like. The first members of a classic group wait for the others.
     "group.initial.rebalance.delay.ms": "3000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
@@ -49,8 +49,8 @@ BEATING = "CPU µs/heartbeat"
 
 
 def consumer_group(bench: Bench) -> Figures:
-    """Members of KIP-848 with a partition each: all join at once; all beat as fast as they are answered; one leaves, and
-    another one gets its partition.
+    """Members of KIP-848 with a partition each: all join at once; all beat as fast as they are answered; one leaves,
+    and another one gets its partition.
     """
     return _grow(bench, _consumer)
 
@@ -144,16 +144,12 @@ def _cpu_of_a_beat(bench: Bench, requests: Sequence[bytes], check: Callable[[byt
 
 
 def _classic_beat(member: ClassicMember) -> bytes:
-    request = HeartbeatRequest(
-        group_id=member.group_id, generation_id=member.generation_id, member_id=member.member_id
-    )
+    request = HeartbeatRequest(group_id=member.group_id, generation_id=member.generation_id, member_id=member.member_id)
     return encode_request(request, _CLASSIC_VERSION, 1, "bench")
 
 
 def _check_consumer(answer: bytes) -> None:
-    response, _ = decode(
-        ConsumerGroupHeartbeatResponse, _CONSUMER_VERSION, answer, _RESPONSE_BODY[_CONSUMER_VERSION]
-    )
+    response, _ = decode(ConsumerGroupHeartbeatResponse, _CONSUMER_VERSION, answer, _RESPONSE_BODY[_CONSUMER_VERSION])
     assert response.error_code == 0, f"a heartbeat was answered with {response.error_code}: {response.error_message}"
 
 

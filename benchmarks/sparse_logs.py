@@ -1,8 +1,8 @@
-"""Logs of any size that take next to no room: their records are true and whole, and nearly all of their bytes are holes.
+"""Logs of any size that take next to no room: their batches are whole, and nearly all of their bytes are holes.
 
 A block of a log is a small record with a time of its own, and a record of a megabyte of zeros behind it. A file system
-keeps the zeros as a hole; read, they are the bytes that the checksum was made of. Each block has an entry in both indexes,
-as a broker makes one for every 4 kB that were written.
+keeps the zeros as a hole; read, they are the bytes that the checksum was made of. Each block has an entry in both
+indexes, as a broker makes one for every 4 kB that were written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tails: how late records are at 5,000 a second, while the broker has something else to do as well.
 
-A record is late from the moment at which it was due, whether or not the producer could send it then: a broker that stops for
-100 ms is charged for each of the 500 records that came meanwhile.
+A record is late from the moment at which it was due, whether or not the producer could send it then: a broker that
+stops for 100 ms is charged for each of the 500 records that came meanwhile.
 """
 
 from __future__ import annotations
