@@ -34,14 +34,17 @@ _BASE_OFFSET = struct.Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class SparseLog:
-    """What is in a partition of `segments` full segments. first_ms: the time of its first record."""
+    """What is in a partition of `segments` full segments. first_ms: the time of its first record. segment_blocks: fewer
+    of them make segments that are not full.
+    """
 
     segments: int
     first_ms: int
+    segment_blocks: int = BLOCKS
 
     @property
     def blocks(self) -> int:
-        return self.segments * BLOCKS
+        return self.segments * self.segment_blocks
 
     @property
     def end_offset(self) -> int:
@@ -65,14 +68,14 @@ class SparseLog:
         (directory / "leader-epoch-checkpoint").write_text(epochs)
 
     def _write_segment(self, directory: Path, segment: int, filler: bytes) -> None:
-        first = segment * BLOCKS
+        first = segment * self.segment_blocks
         base_offset = first * BLOCK_OFFSETS
         stem = f"{base_offset:020}"
         offsets, times = bytearray(), bytearray()
         descriptor = os.open(directory / f"{stem}.log", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
-            os.ftruncate(descriptor, BLOCKS * BLOCK_BYTES)
-            for number in range(BLOCKS):
+            os.ftruncate(descriptor, self.segment_blocks * BLOCK_BYTES)
+            for number in range(self.segment_blocks):
                 offset, time_ms = self.small_record(first + number)
                 small = _small(offset, time_ms)
                 position = number * BLOCK_BYTES
