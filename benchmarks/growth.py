@@ -7,14 +7,17 @@ figure `most / first` is 1.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 
 from benchmarks.bench import PARTITIONS as TOPIC_PARTITIONS
 from benchmarks.bench import Bench, Figures, Measure
+from benchmarks.brokers import cpu_seconds
 from benchmarks.curves import curve_point
 from benchmarks.growing import curve, points, seconds
 from benchmarks.measured_load import Given, load
 from benchmarks.member_growth import MEMBER_GROWTH, MEMBER_PROPERTIES
+from benchmarks.starts import wait_for_leaders
 
 PARTITIONS = (1, 10, 100, 1_000, 10_000)
 CLIENTS = (10, 100, 1_000, 5_000)
@@ -26,8 +29,12 @@ MOST_BATCHES = 100
 PARTITIONS_AT_ONCE = 1_000
 """Kafka's controller takes so many in a request, and not many more."""
 WARM_S = 2.0
-WARM_S_PER_PARTITION = 0.0006
+FIRST_S_PER_PARTITION = 0.001
 """Until each partition of a topic has been written to once."""
+IDLE_SHARE = 0.1
+"""Of a processor: a broker that takes less has nothing to do any more for what was written."""
+LOOK_S = 0.5
+IDLE_DEADLINE_S = 90.0
 SMALL_RECORD_BYTES = 50
 """10,000 of these are a batch of half a megabyte."""
 
@@ -79,10 +86,24 @@ def _produce(bench: Bench, partitions: int, flags: dict[str, int | str]) -> Give
     bench.create_topic(topic, min(partitions, PARTITIONS_AT_ONCE))
     for total in range(2 * PARTITIONS_AT_ONCE, partitions + 1, PARTITIONS_AT_ONCE):
         bench.add_partitions(topic, total)
-    warm_s = WARM_S + partitions * WARM_S_PER_PARTITION
-    given = load(bench, "produce", topic, seconds=seconds(bench.scale), warm_s=warm_s, options=flags)
+    wait_for_leaders(bench.broker, topic, partitions)
+    if partitions > TOPIC_PARTITIONS:
+        # Files are made, and made durable, with the first records of a partition: once, however many there will be.
+        load(bench, "produce", topic, seconds=partitions * FIRST_S_PER_PARTITION, warm_s=0, options=flags)
+        _wait_until_idle(bench)
+    given = load(bench, "produce", topic, seconds=seconds(bench.scale), warm_s=WARM_S, options=flags)
     bench.delete_topic(topic)
     return given
+
+
+def _wait_until_idle(bench: Bench) -> None:
+    deadline_s = time.monotonic() + IDLE_DEADLINE_S
+    while True:
+        before = cpu_seconds(bench.broker)
+        time.sleep(LOOK_S)
+        if cpu_seconds(bench.broker) - before < IDLE_SHARE * LOOK_S:
+            return
+        assert time.monotonic() < deadline_s, f"{bench.broker.kind} does not come to rest"
 
 
 PROPERTIES = {

@@ -110,6 +110,23 @@ def _wait_until_all_answer(broker: BrokerProcess, partitions: int, records: int,
         time.sleep(_POLL_INTERVAL_S)
 
 
+def wait_for_leaders(broker: BrokerProcess, topic: str, partitions: int) -> None:
+    """Until each partition's leader answers for its log, which may be a while after Metadata names it. Raises
+    BrokerFailed.
+    """
+    deadline_s = time.perf_counter() + _DEADLINE_S
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=_LATEST) for index in range(partitions)]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+    with RawClient(broker.address, timeout_s=60) as client:
+        while time.perf_counter() < deadline_s:
+            frame = client.call(encode_request(request, _LIST_OFFSETS_VERSION, 2, "bench"))
+            answer, _ = decode(ListOffsetsResponse, _LIST_OFFSETS_VERSION, frame, 4)
+            if not any(partition.error_code for partition in answer.topics[0].partitions):
+                return
+            time.sleep(_POLL_INTERVAL_S)
+    raise BrokerFailed(f"{broker.kind} does not serve the {partitions} partitions of {topic}")
+
+
 def _records_of_all(client: RawClient, partitions: int) -> int:
     """Raises Refused as long as not all of them have a leader that answers."""
     frame = client.call(encode_request(MetadataRequest(topics=None), METADATA_VERSION, 1, "bench"))
