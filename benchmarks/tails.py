@@ -18,7 +18,7 @@ SECONDS = 10.0
 LEAST_SECONDS = 3.0
 WARM_S = 3.0
 FIRST_WARM_S = 10.0
-"""Kafka's code is compiled meanwhile."""
+"""After a start: Kafka's code is compiled meanwhile."""
 RATE = 5_000
 AT_ONCE = 5
 """A batch of so many is due each millisecond; one more or less of them falls into the measured seconds."""
@@ -72,6 +72,6 @@ def _start_anew(bench: Bench, disturbance: Disturbance) -> None:
 
 
 TAILS: dict[str, Measure] = {
-    f"tail: {name}": beside(disturbance, FIRST_WARM_S if name == "alone" else WARM_S)
+    f"tail: {name}": beside(disturbance, FIRST_WARM_S if name == "alone" or disturbance.properties else WARM_S)
     for name, disturbance in DISTURBANCES.items()
 }
