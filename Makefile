@@ -20,7 +20,7 @@
 # make dist     a wheel, a source distribution and a list of what comes with them (SBOM), in dist/
 # make release-check PYTHONS="/path/to/python3.14 …"   their tests on each Python that is there
 # make bench    pykbroker beside Apache Kafka
-# make bench-report ROUNDS=N   its limits, growth and tails measured, with profiles, as a page; of RESULTS=FILE if given
+# make bench-report ROUNDS=N   basics, growth and tails measured, with profiles, as a page; of RESULTS=FILE if given
 # make clean    removes what the above made
 
 PYTHON ?= python3
@@ -178,7 +178,7 @@ bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 # The page of a file of results, which is measured first unless RESULTS names one that is there. The page is beside it.
-BENCH_SCENES ?= limits growth tails
+BENCH_SCENES ?= basics growth tails
 ROUNDS ?= 3
 bench-report: $(VENV)/.bench-installed system-packages
 	$(if $(RESULTS),,$(BIN)/python -m benchmarks $(foreach scene,$(BENCH_SCENES),--scene $(scene)) --rounds $(ROUNDS) \

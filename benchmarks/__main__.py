@@ -18,7 +18,9 @@ from benchmarks import (
     cleaning,
     clusters,
     flushes,
+    growth,
     journal,
+    log_growth,
     metrics,
     moved_suites,
     rebalances,
@@ -26,6 +28,7 @@ from benchmarks import (
     spark,
     starts,
     suites,
+    tails,
     transactions,
 )
 from benchmarks.basics import BASICS
@@ -85,6 +88,9 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "spark": spark.SPARK,
     "spark pipeline": spark.PIPELINE,
     "spark growth": spark.GROWTH,
+    "growth": Scene(growth.GROWTH, growth.PROPERTIES),
+    "growth of logs": Scene(log_growth.LOG_GROWTH),
+    "tails": Scene(tails.TAILS, tails.PROPERTIES),
     "cluster": clusters.CLUSTER,
     "cluster, many partitions": clusters.MANY,
 }

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from benchmarks.brokers import cpu_seconds
 from benchmarks.java_tools import JavaTools
@@ -35,6 +43,19 @@ class Bench:
     def delete_topic(self, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 3})
         for future in admin.delete_topics([topic]).values():
+            future.result(30)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 3})
+        for future in admin.create_partitions([NewPartitions(topic, total)]).values():
+            future.result(60)
+
+    def configure_topic(self, topic: str, config: Mapping[str, str]) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 3})
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        for name, value in config.items():
+            resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
+        for future in admin.incremental_alter_configs([resource]).values():
             future.result(30)
 
     def with_cpu(self, work: Callable[[], Figures]) -> Figures:

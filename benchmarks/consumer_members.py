@@ -29,33 +29,44 @@ class ConsumerMember:
         self._topic = topic
         self._member_id = str(uuid4())
         self._owned: list[ConsumerGroupHeartbeatRequestTopicPartitions] = []
+        self._next = ConsumerGroupHeartbeatRequest(
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, subscribed_topic_names=[topic], topic_partitions=[]
+        )
 
     async def live(self, changed: trio.Condition) -> None:
         """Heartbeats for good: at once where there is something to acknowledge, else as often as the broker says."""
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id,
-            member_id=self._member_id,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
-            subscribed_topic_names=[self._topic],
-            topic_partitions=[],
-        )
         while True:
-            answer = await self._beat(request)
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self._owned = [
-                    ConsumerGroupHeartbeatRequestTopicPartitions(
-                        topic_id=bytes(topic.topic_id), partitions=topic.partitions
-                    )
-                    for topic in answer.assignment.topic_partitions
-                ]
-                request = ConsumerGroupHeartbeatRequest(topic_partitions=self._owned)
+            interval_s = await self.beat()
+            if interval_s is None:
                 continue
-            self.partitions = [partition for topic in self._owned for partition in topic.partitions]
             async with changed:
                 changed.notify_all()
-            request = ConsumerGroupHeartbeatRequest()
-            await trio.sleep(answer.heartbeat_interval_ms / 1000)
+            await trio.sleep(interval_s)
+
+    async def beat(self) -> float | None:
+        """One heartbeat, with what it has to tell. Returns how many seconds the next one has time, None where there is
+        something to acknowledge.
+        """
+        answer = await self._beat(self._next)
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self._owned = [
+                ConsumerGroupHeartbeatRequestTopicPartitions(
+                    topic_id=bytes(topic.topic_id), partitions=topic.partitions
+                )
+                for topic in answer.assignment.topic_partitions
+            ]
+            self._next = ConsumerGroupHeartbeatRequest(topic_partitions=self._owned)
+            return None
+        self.partitions = [partition for topic in self._owned for partition in topic.partitions]
+        self._next = ConsumerGroupHeartbeatRequest()
+        return answer.heartbeat_interval_ms / 1000
+
+    def idle_beat(self) -> ConsumerGroupHeartbeatRequest:
+        """The heartbeat of a member that has nothing to tell, in its present epoch."""
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id, member_id=self._member_id, member_epoch=self.epoch
+        )
 
     async def leave(self) -> None:
         self.epoch = LEAVING_EPOCH

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench import Figures
+from benchmarks.disturbances import DISTURBANCES
 from benchmarks.produce_matrix import MATRIX
 
 
@@ -35,6 +36,17 @@ class Target:
         return ", ".join(parts)
 
 
+FLAT = (
+    ("partitions, 100 in a request", "CPU µs/batch"),
+    ("partitions, one in a request", "CPU µs/batch"),
+    ("clients", "CPU µs/request"),
+    ("members of a consumer group", "CPU µs/heartbeat"),
+    ("members of a classic group", "CPU µs/heartbeat"),
+    ("size of a log", "CPU µs/fetch"),
+    ("size of a log", "CPU µs/lookup by time"),
+)
+"""What costs the same however much there is of something."""
+
 TARGETS = {
     ("produce 1 kB", "MB/s"): Target(ratio=1.2, higher=True),
     ("produce 1 kB", "broker CPU s"): Target(ratio=0.7),
@@ -49,6 +61,8 @@ TARGETS = {
     **{(cell, "MB/s"): Target(ratio=1.0, higher=True) for cell in MATRIX},
     **{(cell, "broker CPU s"): Target(ratio=0.7) for cell in MATRIX},
     ("flush.messages=1", "records/s"): Target(ratio=3.0, higher=True),
+    **{(f"growth: {what}", f"{cost}, most / first"): Target(absolute=1.25) for what, cost in FLAT},
+    **{(f"tail: {name}", f"e2e {late} ms"): Target(ratio=0.5) for name in DISTURBANCES for late in ("p99", "p99.9")},
     ("fetch: tail", "MB/s"): Target(ratio=1.0, higher=True),
     ("fetch: catch-up", "MB/s"): Target(ratio=1.0, higher=True),
     ("fetch: cold", "MB/s"): Target(ratio=1.0, higher=True),

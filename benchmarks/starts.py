@@ -40,9 +40,9 @@ def clean_start(bench: Bench) -> Figures:
     broker = bench.broker
     partitions = bench.count(MANY_PARTITIONS)
     topics = _many_topics(partitions)
-    created = _timed(lambda: _create(bench, topics))
-    stopped = _timed(lambda: _stop(broker))
-    started = _start(broker, partitions, records=0)
+    created = _timed(lambda: create(bench, topics))
+    stopped = _timed(lambda: stop(broker))
+    started = start(broker, partitions, records=0)
     figures = {"s": started, "RSS MB": rss_bytes(broker) / 1e6, "creation s": created, "stop s": stopped}
     broker.kill()
     return figures
@@ -53,12 +53,12 @@ def start_after_kill(batch_bytes: int) -> Callable[[Bench], Figures]:
 
     def measure(bench: Bench) -> Figures:
         broker = bench.broker
-        _create(bench, {"unflushed": PARTITIONS})
+        create(bench, {"unflushed": PARTITIONS})
         records = bench.count(2_000_000)
         config = {"acks": "all", "linger.ms": "5", "batch.size": str(batch_bytes)}
         bench.tools.produce(broker.bootstrap, "unflushed", records, RECORD_BYTES, config)
         broker.kill()
-        return {"s": _start(broker, PARTITIONS, records), "RSS MB": rss_bytes(broker) / 1e6}
+        return {"s": start(broker, PARTITIONS, records), "RSS MB": rss_bytes(broker) / 1e6}
 
     return measure
 
@@ -70,13 +70,13 @@ def _many_topics(partitions: int) -> dict[str, int]:
     return {f"many-{number}": count for number, count in enumerate(counts)}
 
 
-def _create(bench: Bench, topics: dict[str, int]) -> None:
+def create(bench: Bench, topics: dict[str, int]) -> None:
     for topic, partitions in topics.items():
         bench.create_topic(topic, partitions)
     _wait_until_all_answer(bench.broker, sum(topics.values()), 0, time.perf_counter())
 
 
-def _stop(broker: BrokerProcess) -> None:
+def stop(broker: BrokerProcess) -> None:
     """It may take longer than a test would wait."""
     assert broker.process is not None
     broker.process.terminate()
@@ -90,8 +90,8 @@ def _timed(step: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def _start(broker: BrokerProcess, partitions: int, records: int) -> float:
-    """Seconds. Raises BrokerFailed."""
+def start(broker: BrokerProcess, partitions: int, records: int) -> float:
+    """Seconds until all partitions answer, with so many records in all of them together. Raises BrokerFailed."""
     started = time.perf_counter()
     spawn(broker)
     return _wait_until_all_answer(broker, partitions, records, started)
@@ -108,6 +108,23 @@ def _wait_until_all_answer(broker: BrokerProcess, partitions: int, records: int,
         if time.perf_counter() - started > _DEADLINE_S or (broker.process and broker.process.poll() is not None):
             raise BrokerFailed(f"{broker.kind} does not serve {partitions} partitions:\n{broker.log_tail()}")
         time.sleep(_POLL_INTERVAL_S)
+
+
+def wait_for_leaders(broker: BrokerProcess, topic: str, partitions: int) -> None:
+    """Until each partition's leader answers for its log, which may be a while after Metadata names it. Raises
+    BrokerFailed.
+    """
+    deadline_s = time.perf_counter() + _DEADLINE_S
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=_LATEST) for index in range(partitions)]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+    with RawClient(broker.address, timeout_s=60) as client:
+        while time.perf_counter() < deadline_s:
+            frame = client.call(encode_request(request, _LIST_OFFSETS_VERSION, 2, "bench"))
+            answer, _ = decode(ListOffsetsResponse, _LIST_OFFSETS_VERSION, frame, 4)
+            if not any(partition.error_code for partition in answer.topics[0].partitions):
+                return
+            time.sleep(_POLL_INTERVAL_S)
+    raise BrokerFailed(f"{broker.kind} does not serve the {partitions} partitions of {topic}")
 
 
 def _records_of_all(client: RawClient, partitions: int) -> int:

@@ -12,10 +12,12 @@ import pytest
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'pykbroker[bench]'")
 pytest.importorskip("jinja2", reason="needs Jinja2: pip install 'pykbroker[bench]'")
 
+from benchmarks.__main__ import SCENES
 from benchmarks.page import main, page_of
 from benchmarks.results import write_results
 from tests.benchmarks.recorded_run import HOT, PROFILE, RUN
 
+ROOT = Path(__file__).parents[2]
 _VOID = {"meta", "use", "path", "rect", "br"}
 
 
@@ -124,3 +126,9 @@ def test_what_is_no_file_of_results_ends_with_a_line(tmp_path: Path) -> None:
         main([str(tmp_path / "missing.json"), str(tmp_path / "page.html")])
     with pytest.raises(SystemExit, match="usage"):
         main([])
+
+
+def test_what_make_measures_for_the_page_are_scenes() -> None:
+    found = re.search(r"^BENCH_SCENES \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None
+    assert set(found[1].split()) <= set(SCENES)
