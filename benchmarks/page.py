@@ -93,12 +93,13 @@ def page_of(results: RunResults, beside: Path) -> str:
         rows_by_scene.setdefault(row.scene, []).append(row)
     scenes = [_scene(name, rows, beside) for name, rows in rows_by_scene.items()]
     lines = [line for scene in scenes for measure in scene.measures for line in measure.lines]
-    return environment.get_template("page.html").render(
+    page: str = environment.get_template("page.html").render(
         run=results,
         scenes=scenes,
         reached=sum(line.verdict == "reached" for line in lines),
         short=[line for line in lines if line.verdict == "falls short"],
     )
+    return page
 
 
 def _scene(name: str, rows: Sequence[Row], beside: Path) -> SceneView:
