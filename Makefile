@@ -180,7 +180,7 @@ bench: $(VENV)/.all-installed system-packages
 # The page of a file of results, which is measured first unless RESULTS names one that is there. The page is beside it.
 BENCH_SCENES ?= basics growth tails
 ROUNDS ?= 3
-bench-report: $(VENV)/.bench-installed system-packages
+bench-report: $(VENV)/.all-installed system-packages
 	$(if $(RESULTS),,$(BIN)/python -m benchmarks $(foreach scene,$(BENCH_SCENES),--scene $(scene)) --rounds $(ROUNDS) \
 		--json benchmarks/results/results.json --profile benchmarks/results/profiles $(BENCH_ARGS))
 	$(BIN)/python -m benchmarks.page $(or $(RESULTS),benchmarks/results/results.json) \
@@ -204,12 +204,8 @@ $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e ".[test,check,spark]"
+	$(BIN)/pip install --quiet -e ".[test,check,spark,bench]"
 	@touch $@ $(VENV)/.run-installed
-
-$(VENV)/.bench-installed: $(VENV)/.all-installed
-	$(BIN)/pip install --quiet -e ".[bench]"
-	@touch $@
 
 $(VENV)/.docs-installed: $(VENV)/.all-installed
 	$(BIN)/pip install --quiet -e ".[docs]"
