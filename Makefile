@@ -178,7 +178,7 @@ bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 # The page of a file of results, which is measured first unless RESULTS names one that is there. The page is beside it.
-BENCH_SCENES ?= basics growth tails
+BENCH_SCENES ?= limits growth tails
 ROUNDS ?= 3
 bench-report: $(VENV)/.all-installed system-packages
 	$(if $(RESULTS),,$(BIN)/python -m benchmarks $(foreach scene,$(BENCH_SCENES),--scene $(scene)) --rounds $(ROUNDS) \

@@ -33,10 +33,12 @@ class LoadFailed(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a broker was given in the measured seconds. cpu_s: what it took of its processors meanwhile. latency_ms,
-    end_to_end_ms: by `p50`, `p99`, `p99.9` and `max`.
+    """What a broker was given in the measured seconds. seconds: how many those were, fewer than were asked for where the
+    run ended at its most bytes. cpu_s: what it took of its processors meanwhile. latency_ms, end_to_end_ms: by `p50`,
+    `p99`, `p99.9` and `max`.
     """
 
+    seconds: float
     requests: int
     batches: int
     records: int
@@ -100,6 +102,7 @@ def load(
     given = json.loads(run.stdout)
     cpu_s = cpu.between(given["from"], given["from"] + given["seconds"])
     return Given(
+        seconds=given["seconds"],
         requests=given["requests"],
         batches=given["batches"],
         records=given["records"],

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from benchmarks.bench import Figures
 from benchmarks.disturbances import DISTURBANCES
+from benchmarks.limit_rows import AIMED
 from benchmarks.produce_matrix import MATRIX
 
 
@@ -48,6 +49,7 @@ FLAT = (
 """What costs the same however much there is of something."""
 
 TARGETS = {
+    **{(row, "requests/CPU s"): Target(ratio=1.5, higher=True) for row in AIMED},
     ("produce 1 kB", "MB/s"): Target(ratio=1.2, higher=True),
     ("produce 1 kB", "broker CPU s"): Target(ratio=0.7),
     ("produce 100 B", "MB/s"): Target(ratio=1.0, higher=True),
@@ -131,19 +133,19 @@ Results = dict[str, list[Figures]]
 
 
 def print_report(ours: Results, theirs: Results, console: Console) -> None:
-    table = Table(title="pykbroker beside Apache Kafka: the median of the rounds")
+    table = Table(title="pykbroker beside Apache Kafka: the median of the rounds (least to most)")
     for column in ("measure", "figure", "pykbroker", "Apache Kafka", "ratio", "must reach", ""):
         table.add_column(column, justify="left" if column in ("measure", "figure", "must reach", "") else "right")
     matrix_ratios = []
     for measure, rounds in ours.items():
         for figure in rounds[0]:
-            our = statistics.median(row[figure] for row in rounds)
-            their = statistics.median(row[figure] for row in theirs[measure])
+            our_rounds, their_rounds = ([row[figure] for row in of] for of in (rounds, theirs[measure]))
+            our, their = statistics.median(our_rounds), statistics.median(their_rounds)
             target = TARGETS.get((measure, figure))
             verdict = "" if target is None else "reached" if target.met(our, their) else "FALLS SHORT"
             ratio = f"{our / their:.2f} ×" if their else "-"
             bound = "" if target is None else str(target)
-            table.add_row(measure, figure, f"{our:.3g}", f"{their:.3g}", ratio, bound, verdict)
+            table.add_row(measure, figure, _with_spread(our_rounds), _with_spread(their_rounds), ratio, bound, verdict)
             if measure in MATRIX and figure == "MB/s":
                 matrix_ratios.append(our / their)
     if matrix_ratios:
@@ -151,3 +153,8 @@ def print_report(ours: Results, theirs: Results, console: Console) -> None:
         verdict = "reached" if MATRIX_MEDIAN.met(median, 1.0) else "FALLS SHORT"
         table.add_row("produce, all cells", "median of MB/s", "", "", f"{median:.2f} ×", str(MATRIX_MEDIAN), verdict)
     console.print(table)
+
+
+def _with_spread(rounds: list[float]) -> str:
+    median = f"{statistics.median(rounds):.3g}"
+    return median if len(rounds) == 1 else f"{median} ({min(rounds):.3g} to {max(rounds):.3g})"

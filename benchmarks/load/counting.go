@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,13 +27,52 @@ type counter struct {
 	records     int64
 	bytes       int64
 	latency     *hdrhistogram.Histogram
+	budget      *budget
+}
+
+// budget is how many bytes all workers of a run may write together; with 0, as many as they can.
+type budget struct {
+	most, taken int64
+	spent       chan struct{}
+	mutex       sync.Mutex
+}
+
+func newBudget(most int64) *budget { return &budget{most: most, spent: make(chan struct{})} }
+
+// take tells whether so many bytes more may be written. The first who may not ends the run.
+func (b *budget) take(bytes int64) bool {
+	if b.most == 0 {
+		return true
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.isSpent() {
+		return false
+	}
+	if b.taken+bytes > b.most {
+		close(b.spent)
+		return false
+	}
+	b.taken += bytes
+	return true
+}
+
+func (b *budget) isSpent() bool {
+	select {
+	case <-b.spent:
+		return true
+	default:
+		return false
+	}
 }
 
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestMicros, precisionDigits)
 }
 
-func (c *counter) over() bool { return c.ended.Load() || !time.Now().Before(c.until) }
+func (c *counter) over() bool {
+	return c.ended.Load() || c.budget.isSpent() || !time.Now().Before(c.until)
+}
 
 func (c *counter) add(latency time.Duration, requests, batches, bytes int64) {
 	now := time.Now()
@@ -53,10 +94,11 @@ type worker func(*options, *counter) error
 // measure has all workers ask at once; the first one that fails ends the others.
 func measure(opts *options, workers []worker) (*given, error) {
 	from := time.Now().Add(opts.Warm)
+	limit := newBudget(opts.Produce.MostBytes)
 	counters := make([]*counter, len(workers))
 	var group, ctx = errgroup.WithContext(context.Background())
 	for i, work := range workers {
-		count := &counter{from: from, until: from.Add(opts.For), latency: newHistogram()}
+		count := &counter{from: from, until: from.Add(opts.For), latency: newHistogram(), budget: limit}
 		counters[i] = count
 		group.Go(func() error { return work(opts, count) })
 	}
@@ -66,15 +108,29 @@ func measure(opts *options, workers []worker) (*given, error) {
 			count.ended.Store(true)
 		}
 	}()
-	time.Sleep(time.Until(from))
+	select {
+	case <-ctx.Done():
+	case <-limit.spent:
+	case <-time.After(time.Until(from)):
+	}
+	early := time.Now().Before(from)
 	before := cpuSeconds()
 	select {
 	case <-ctx.Done():
+	case <-limit.spent:
 	case <-time.After(opts.For):
 	}
 	result := &given{From: float64(from.UnixNano()) / 1e9, Seconds: opts.For.Seconds(), CPUSeconds: cpuSeconds() - before}
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	if early {
+		return nil, errors.New("the most bytes were written before anything was measured")
+	}
+	if limit.isSpent() {
+		// All that was counted was answered by now.
+		result.Seconds = min(time.Since(from), opts.For).Seconds()
+		result.CPUSeconds = cpuSeconds() - before
 	}
 	all := newHistogram()
 	for _, count := range counters {

@@ -18,6 +18,7 @@ type produceOptions struct {
 	InFlight      int    `help:"Requests that a connection has under way." default:"5"`
 	Acks          int16  `help:"-1, 0 or 1." default:"1"`
 	Codec         string `help:"none, gzip, snappy, lz4 or zstd." default:"none"`
+	MostBytes     int64  `help:"Of all requests, the warm-up's too: then the run ends. 0: no end but the time." default:"0"`
 	VaryPartition bool   `help:"Each request is for the next partitions of the topic." default:"true" negatable:""`
 }
 
@@ -90,6 +91,9 @@ func (p *producer) ask(opts *options, count *counter) error {
 	response.SetVersion(produceVersion)
 	for !count.over() || len(sent) > 0 {
 		if len(sent) < given.InFlight && !count.over() {
+			if !count.budget.take(int64(len(p.frame))) {
+				continue
+			}
 			if given.VaryPartition {
 				p.aim()
 			}

@@ -1,11 +1,12 @@
 """The load generator against a pykbroker: what it says that the broker was given is in the log, and errors end it."""
 
+import itertools
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from kafka import KafkaConsumer
 
 from benchmarks.bench import Bench
 from benchmarks.java_tools import JavaTools
@@ -25,7 +26,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     broker = Pykbroker(tmp_path_factory.mktemp("broker"), {"auto.create.topics.enable": "false"})
     broker.start()
     try:
-        yield Bench(broker, JavaTools(Path("java"), ""), 1.0)
+        yield Bench(broker, JavaTools("java", ""), 1.0)
     finally:
         broker.close()
 
@@ -70,3 +71,33 @@ def test_more_batches_than_partitions_are_refused(bench: Bench) -> None:
     bench.create_topic("one", 1)
     with pytest.raises(LoadFailed, match="2 batches for 1 partitions"):
         load(bench, "produce", "one", seconds=SECONDS, warm_s=0, options={"batches": 2})
+
+
+def test_it_ends_at_its_most_bytes(bench: Bench) -> None:
+    bench.create_topic("most", PARTITIONS)
+    options: dict[str, int | str] = {"size": 1_000, "clients": 2, "most-bytes": 200_000}
+    given = load(bench, "produce", "most", seconds=60, warm_s=0, options=options)
+    assert 0 < given.bytes <= 200_000
+    assert given.seconds < 60
+    assert given.records == sum(records_in(bench, "most")) >= 150
+
+
+def test_most_bytes_that_the_warm_up_takes_are_an_error(bench: Bench) -> None:
+    bench.create_topic("warm", PARTITIONS)
+    with pytest.raises(LoadFailed, match="before anything was measured"):
+        load(bench, "produce", "warm", seconds=1, warm_s=60, options={"most-bytes": 10_000})
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_of_each_codec_are_read_by_kafka_python(bench: Bench, codec: str) -> None:
+    topic = f"codec-{codec}"
+    bench.create_topic(topic, PARTITIONS)
+    options: dict[str, int | str] = {"records": 5, "size": 60, "codec": codec, "most-bytes": 20_000}
+    given = load(bench, "produce", topic, seconds=60, warm_s=0, options=options)
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=bench.broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=30_000
+    )
+    read = list(itertools.islice(consumer, given.records))
+    consumer.close()
+    assert len(read) == given.records == sum(records_in(bench, topic)) > 0
+    assert {len(record.value or b"") for record in read} == {60}
