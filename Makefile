@@ -20,7 +20,7 @@
 # make dist     a wheel, a source distribution and a list of what comes with them (SBOM), in dist/
 # make release-check PYTHONS="/path/to/python3.14 …"   their tests on each Python that is there
 # make bench    pykbroker beside Apache Kafka
-# make bench-report ROUNDS=N   basics, growth and tails measured, with profiles, as a page; of RESULTS=FILE if given
+# make bench-report ROUNDS=N   limits, growth and tails measured, with profiles, as a page; of RESULTS=FILE if given
 # make clean    removes what the above made
 
 PYTHON ?= python3
