@@ -16,7 +16,7 @@ from zlib import crc32
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogFormatter, NullLocator
 
 from benchmarks.results import Spread, TargetResult
 
@@ -150,7 +150,7 @@ def growth_svg(curves: Sequence[Curve], grows: str, label: str) -> str:
             if points and points[0] > 0:
                 axes.set_xscale("log")
                 axes.set_xticks(points, [_short(point) for point in points])
-                axes.minorticks_off()
+                axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel(grows)
         return _svg(figure, label)
 
