@@ -18,10 +18,12 @@ from benchmarks.starts import wait_for_leaders
 SECONDS = 3.0
 LEAST_SECONDS = 1.0
 WARM_S = 2.0
-FIRST_WARM_S = 10.0
+FIRST_WARM_S = 30.0
 """After a start: Kafka's code is compiled meanwhile."""
 MOST_BYTES = 3_000_000_000
 """Of a row, its warm-up included, so that what it writes fits into the memory that is present."""
+WARM_BYTES = 1_000_000_000
+"""Of each size of requests in the first warm-up."""
 STORED_BYTES = 600_000_000
 """What a row of fetches finds in its topic, in all partitions."""
 STORE_S = 60.0
@@ -37,7 +39,7 @@ def warm_up(bench: Bench) -> Figures:
     topic = _new_topic(bench, PARTITIONS)
     requests = 0
     for row in rows:
-        options = row | {"most-bytes": MOST_BYTES}
+        options = row | {"most-bytes": WARM_BYTES}
         requests += load(bench, "produce", topic, seconds=FIRST_WARM_S / len(rows), warm_s=0, options=options).requests
     load(bench, "fetch", topic, seconds=FIRST_WARM_S / len(rows), warm_s=0)
     bench.delete_topic(topic)
@@ -49,7 +51,7 @@ def produce(row: Options) -> Measure:
         make_memory_present(bench.broker.directory)
         topic = _new_topic(bench, int(row.get("partitions", PARTITIONS)))
         options = {name: value for name, value in row.items() if name != "partitions"} | {"most-bytes": MOST_BYTES}
-        given = load(bench, "produce", topic, seconds=_seconds(bench), warm_s=_warm_s(bench), options=options)
+        given = load(bench, "produce", topic, seconds=_seconds(bench), warm_s=WARM_S, options=options)
         bench.delete_topic(topic)
         return _figures(given)
 
@@ -78,10 +80,6 @@ def _new_topic(bench: Bench, partitions: int) -> str:
 
 def _seconds(bench: Bench) -> float:
     return max(SECONDS * min(bench.scale, 1.0), LEAST_SECONDS)
-
-
-def _warm_s(bench: Bench) -> float:
-    return WARM_S * min(bench.scale, 1.0)
 
 
 def _figures(given: Given) -> Figures:

@@ -33,9 +33,9 @@ class LoadFailed(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a broker was given in the measured seconds. seconds: how many those were, fewer than asked for where the
-    run ended at its most bytes. cpu_s: what it took of its processors meanwhile. latency_ms, end_to_end_ms: by `p50`,
-    `p99`, `p99.9` and `max`.
+    """What a broker was given in the measured seconds. seconds: how many those were, fewer than were asked for where
+    the run ended at its most bytes. cpu_s: what it took of its processors meanwhile. latency_ms, end_to_end_ms: by
+    `p50`, `p99`, `p99.9` and `max`.
     """
 
     seconds: float
