@@ -76,3 +76,11 @@ def ask_for(selector: selectors.BaseSelector, seconds: float) -> float:
                 answered += 1
                 key.data.ask()
     return answered / (now - started)
+
+
+def finish(selector: selectors.BaseSelector) -> None:
+    """Receives the last answer of each: the broker has nothing of them in hand any more."""
+    for key in selector.get_map().values():
+        key.data.connection.settimeout(STEP_TIMEOUT_S)
+        while not key.data.receive():
+            pass

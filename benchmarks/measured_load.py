@@ -100,6 +100,8 @@ def load(
     if run.returncode:
         raise LoadFailed(run.stderr.strip() or f"the generator ended with exit code {run.returncode}")
     given = json.loads(run.stdout)
+    if not given["requests"]:
+        raise LoadFailed(f"{bench.broker.kind} answered no request in the {seconds:g} s that are measured")
     cpu_s = cpu.between(given["from"], given["from"] + given["seconds"])
     return Given(
         seconds=given["seconds"],
