@@ -410,7 +410,8 @@ class FetchSessionCache:
         context = yield from self._new_context(request, version, topic_names, now_ms, from_follower=from_follower)
         if isinstance(context, IncrementalContext) and context.session.watch is not None:
             yield from context.session.watch.let_go()
-        yield from self.let_go()
+        if self._closed:
+            yield from self.let_go()
         return context
 
     def _new_context(
@@ -434,7 +435,8 @@ class FetchSessionCache:
         if session.uses_topic_ids != uses_topic_ids:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch(session.epoch)
-        if not (yield from self._update(session, request, requested)):
+        names_partitions = bool(requested or request.forgotten_topics_data)
+        if names_partitions and not (yield from self._update(session, request, requested)):
             return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.cached:
             self._close(session.id)

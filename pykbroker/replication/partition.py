@@ -133,8 +133,9 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        unstable = self.log.first_undecided_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        high_watermark = self.high_watermark
+        unstable = self.log.first_undecided_offset(high_watermark)
+        return high_watermark if unstable is None else min(unstable, high_watermark)
 
     # Roles
 
@@ -318,9 +319,9 @@ class Partition:
 
         Raises `NotVerified` where that was not read since the start, and `CorruptLog`.
         """
-        error = self._fetch_error(current_leader_epoch, leader_only)
-        if error is not _NONE:
-            return FetchPartitionData(error)
+        knows_epoch = current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch
+        if not knows_epoch or (leader_only and self.leader != self.local_id):
+            return FetchPartitionData(self._fetch_error(current_leader_epoch, leader_only))
         log = self.log
         start = log.log_start_offset
         data = FetchPartitionData(_NONE, self.high_watermark, self.last_stable_offset, start)

@@ -76,6 +76,8 @@ class ProducerStateManager:
 
     def first_undecided_offset(self, high_watermark: int) -> int | None:
         """Return where the earliest transaction began that is open, or whose marker a new leader might lack."""
+        if not self._unreplicated and not self._open_transactions:  # as in nearly all logs: each read asks
+            return None
         self.forget_replicated(high_watermark)
         open_offset = self.first_unstable_offset
         if not self._unreplicated:

@@ -12,6 +12,7 @@ from pykbroker.api.fetch import fetch
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from pykbroker.replication.isr import Replica
 from pykbroker.replication.partition import Partition
+from pykbroker.server.replicas.delayed_fetch import READ_AT_ONCE
 from pykbroker.server.runtime.turns import STEPS_PER_TURN
 from tests.api.api_node import ApiNode, in_virtual_time
 
@@ -99,6 +100,29 @@ def test_what_is_appended_between_two_turns_ends_the_wait(
     response, took_s = fetch_now(crowded, everything(crowded, replica_id=replica_id, max_wait_ms=MAX_WAIT_MS))
     assert took_s < 1
     assert [each.partition_index for each in response.responses[0].partitions if each.records] == [index]
+
+
+def test_what_is_appended_right_behind_the_reads_of_one_turn_ends_the_wait(crowded: ApiNode, reads: Reads) -> None:
+    for index in range(READ_AT_ONCE):
+        crowded.change_partition("apples", index, isr=[1])
+    offsets = ((index, 0) for index in range(READ_AT_ONCE))
+    asked = request(crowded, *offsets, replica_id=CONSUMER, max_wait_ms=MAX_WAIT_MS)
+
+    async def append() -> None:
+        while reads.count < READ_AT_ONCE:
+            await trio.lowlevel.checkpoint()
+        crowded.append("apples", b"a", index=0)
+
+    async def run() -> tuple[FetchResponse, float]:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(append)
+            began = trio.current_time()
+            response = await crowded.call(fetch, asked, VERSION)
+            return response, trio.current_time() - began
+
+    response, took_s = in_virtual_time(run)
+    assert took_s < 1
+    assert [each.partition_index for each in response.responses[0].partitions if each.records] == [0]
 
 
 def test_what_a_later_request_tells_is_not_taken_back_by_the_turns_of_an_earlier_one(

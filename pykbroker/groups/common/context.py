@@ -48,15 +48,20 @@ class Step:
         self.causes.append(Cause(group_id, words, kind))
 
     def result(self) -> Result[CoordinatorRecord]:
+        causes = self.causes
+        if len(causes) == 1:  # as each commit of offsets has
+            cause = f"group {causes[0].key}: {causes[0].words}"
+        else:
+            cause = "; ".join([f"group {key}: {words}" for key, words, _ in causes])
         return Result(
             tuple(self.records),
             tuple(self.completed),
-            "; ".join([f"group {key}: {words}" for key, words, _ in self.causes]),
+            cause,
             self.effects,
             self.producer,
             self.is_unfinished,
             self.prepared,
-            self.causes,
+            causes,
         )
 
 

@@ -16,7 +16,7 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from pykbroker.protocol.messages.group_records import OffsetCommitValue
+from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -31,7 +31,7 @@ from pykbroker.state_machine import CoordinatorContext
 from ..common.config import GroupConfig
 from ..common.context import Step
 from ..common.group import Group
-from ..common.records import NO_TIMESTAMP, offset_commit_record
+from ..common.records import NO_TIMESTAMP, CoordinatorRecord, offset_commit_record
 from ..common.topics import TopicsView
 
 # To get a member from its enumeration takes Python 3.11 as long as a call.
@@ -68,10 +68,13 @@ class OffsetCommits:
             partitions = []
             name, topic_id = topic.name, topic.topic_id
             for partition in topic.partitions:
-                error_code, index = self._validate_partition(partition), partition.partition_index
+                error_code, index = _NONE, partition.partition_index
+                if partition.committed_metadata:  # few have any
+                    error_code = self._validate_partition(partition)
                 if error_code is _NONE:
+                    key = OffsetCommitKey(group=group_id, topic=name, partition=index)
                     value = _value(partition, timestamp_ms, expire_timestamp_ms, topic_id)
-                    records.append(offset_commit_record(group_id, name, index, value))
+                    records.append(CoordinatorRecord(key, value))
                 partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=error_code))
             topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
         step.because(group_id, f"offsets committed by {request.member_id or context.client_id}")

@@ -26,7 +26,7 @@ from .delayed_operation import DelayedOperation, PartitionChanges, WaitingClient
 from .fetch_waits import FetchWaits
 from .partition_reads import PartitionReads, Reads, refusal
 
-_READ_AT_ONCE: Final = 100
+READ_AT_ONCE: Final = 100
 """So many reads take less than one turn: no change between a read and the wait for it is missed."""
 
 _NOT_HERE = (
@@ -74,7 +74,9 @@ class DelayedFetch:
         if watched is not None:
             return self._of_session(watched, context.partitions())
         wanted = list(context.partitions())
-        return self._of_few(wanted) if len(wanted) <= _READ_AT_ONCE else self._of_many(wanted)
+        if len(wanted) <= READ_AT_ONCE or self._max_wait_ms <= 0:  # who does not wait misses no change
+            return self._of_few(wanted)
+        return self._of_many(wanted)
 
     async def _of_few(self, wanted: list[CachedPartition]) -> PartitionAnswers:
         reads = await self._reads.read(wanted)
@@ -160,7 +162,8 @@ class DelayedFetch:
                 hosted[partition] = cached
             else:
                 missing.append((cached, refusal(partition)))
-            await self._turn.took()
+            if self._turn.ends_with(1):
+                await self._turn.next()
         return hosted, missing
 
     def _room(self, partitions: int) -> AbstractContextManager[None]:

@@ -126,19 +126,22 @@ class PartitionReads:
         budget = self._max_bytes
         self.bytes_read = 0
         self._unverified.clear()
-        for number, cached in enumerate(wanted, 1):
+        for number, cached in enumerate(wanted):
+            if number and not number % _PORTION:  # never behind the last read: who waits next has missed nothing
+                await self._turn.took(_PORTION * _STEPS_OF_READ)
             data = self._read(cached, budget, min_one_batch=not self.bytes_read)
             if data.records_size:
                 self.bytes_read += data.records_size
                 budget = max(0, budget - data.records_size)
             reads.append((cached, data))
-            if not number % _PORTION:
-                await self._turn.took(_PORTION * _STEPS_OF_READ)
         self._counts = False
         return reads
 
     def _read(self, cached: CachedPartition, budget: int, min_one_batch: bool) -> FetchPartitionData:
-        partition = self.find(cached)
+        if self.may_read is None:  # one call less for each partition of a wide request
+            partition = self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
+        else:
+            partition = self.find(cached)
         if isinstance(partition, ErrorCode):
             return refusal(partition)
         try:
