@@ -186,7 +186,9 @@ def _make_plan(plan: Callable[[], dict[str, Any]], writing: int) -> NoReturn:
             pipe.write(json.dumps(told).encode())
         os._exit(0)
     except BaseException:
-        sys.excepthook(*sys.exc_info())
+        import traceback
+
+        traceback.print_exc()
         os._exit(1)
 
 
