@@ -76,6 +76,8 @@ class CoreProcesses:
 
     async def _start_all(self, nursery: trio.Nursery) -> None:
         for numbers in ([0], range(1, len(self._nodes))):
+            if self._stop_asked.is_set():
+                return
             first_lives = [self._new_process(number) for number in numbers]
             for number, process in zip(numbers, first_lives, strict=True):
                 nursery.start_soon(self._keep_running, number, process)

@@ -140,6 +140,26 @@ def test_records_of_a_topic_are_spread_over_nodes_and_a_client_needs_one_address
     place.wait_until_nothing_is_left()
 
 
+def test_a_transaction_over_both_nodes_is_seen_as_a_whole(start: Start, place: Place, port: int) -> None:
+    process = start()
+    wait_until_ready(process, place)
+    admin = create(port, "t")
+    for number, commits in enumerate([False, True]):
+        producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "transactional.id": f"x{number}"})
+        producer.init_transactions(TIMEOUT_S)
+        producer.begin_transaction()
+        for value in range(number * 12, number * 12 + 12):
+            producer.produce("t", str(value), partition=value % 6)
+        assert producer.flush(TIMEOUT_S) == 0
+        if commits:
+            producer.commit_transaction(TIMEOUT_S)
+        else:
+            producer.abort_transaction(TIMEOUT_S)
+    assert leaders(admin, "__transaction_state") == {1, 2}
+    assert consume(port, "t", 12) == list(range(12, 24))
+    end(process, place)
+
+
 def test_a_node_that_is_killed_comes_back_with_its_records(start: Start, place: Place, port: int) -> None:
     process = start()
     wait_until_ready(process, place)
