@@ -33,14 +33,17 @@ class ClusterLines(Protocol):
 
 
 class TextLines:
-    """Lines with names in front, in colours on a terminal."""
+    """Lines with names in front, in colours on a terminal. command: the one that says lines of its own."""
+
+    def __init__(self, command: str = "pykbroker cluster") -> None:
+        self._command = command
 
     def of_nodes(self, names: Sequence[str]) -> list[Callable[[str], None]]:
         width = max(map(len, names))
         return [partial(self._say, name.ljust(width), number) for number, name in enumerate(names)]
 
     def tell(self, text: str) -> None:
-        click.echo(f"pykbroker cluster: {text}", err=True)
+        click.echo(f"{self._command}: {text}", err=True)
 
     def words(self, line: str) -> str:
         return line
@@ -50,7 +53,10 @@ class TextLines:
 
 
 class JsonLines:
-    """Objects of JSON, one a line."""
+    """Objects of JSON, one a line. logger: of the command's own ones."""
+
+    def __init__(self, logger: str = _COMMAND) -> None:
+        self._logger = logger
 
     def of_nodes(self, names: Sequence[str]) -> list[Callable[[str], None]]:
         return [partial(self._say, name) for name in names]
@@ -58,7 +64,7 @@ class JsonLines:
     def tell(self, text: str) -> None:
         from pykbroker.server.runtime.json_lines import json_line
 
-        click.echo(json_line("INFO", _COMMAND, text), err=True)
+        click.echo(json_line("INFO", self._logger, text), err=True)
 
     def words(self, line: str) -> str:
         return str(_parsed(line).get("message", line))

@@ -12,6 +12,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 _FIRST_LINE = re.compile(rb"\S{1,300}:[0-9]{1,5}\n")
 _MODE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A listener as a node tells of it. address: host and port."""
+
+    name: str
+    address: str
 
 
 class PortFile:
@@ -51,7 +60,7 @@ class PortFile:
             os.close(descriptor)
             os.unlink(trial)
 
-    def write(self, listeners: Sequence[BoundListener], ctl: str = "") -> None:
+    def write(self, listeners: Sequence[BoundListener | Listening], ctl: str = "") -> None:
         """Write it. ctl: the address of the node's control, where it has one."""
         with self._named_errors():
             descriptor, name = self._new_file()
@@ -85,7 +94,7 @@ class PortFile:
             raise CommandFailed(f"--port-file {self._path} cannot be written: {error.strerror or error}") from None
 
 
-def port_file_text(listeners: Sequence[BoundListener], ctl: str = "") -> str:
+def port_file_text(listeners: Sequence[BoundListener | Listening], ctl: str = "") -> str:
     """The address of the first listener; then each listener with its name, the first one once more; then control."""
     named = [f"{each.name}={each.address}\n" for each in listeners]
     return "".join([f"{listeners[0].address}\n", *named, *([f"ctl={ctl}\n"] if ctl else [])])

@@ -59,6 +59,15 @@ def command(flags: StartFlags) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     stop = StopRequests()
     stop.listen()
+    if flags.cores > 1 and not flags.check_config:
+        from .start_cores import run_cores
+
+        flags.check()
+        run_cores(flags, stop, _start_of)
+    if flags.is_node_of_cores:
+        from .start_cores import settings_from_stdin
+
+        flags = settings_from_stdin(flags)
     if flags.die_with_parent or flags.parent_pid is not None:
         from .parent_watch import ParentWatch
 
@@ -137,11 +146,19 @@ def _check_config(flags: StartFlags) -> None:
     from .start_config import check_tls
 
     config = _start_of(flags, flags.data_dir, None).config
+    others = []
     try:
         check_tls(config)
+        if flags.cores > 1:
+            from .start_cores import plan_of_check
+
+            config, *others = plan_of_check(config, flags.cores)
     except ConfigurationError as error:
         raise CommandFailed(one_line(error)) from None
     print_settings(config)
+    for other in others:
+        click.echo(f"\nnode {other.node_id}, where it differs:")
+        print_settings(other)
 
 
 def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | None) -> Start:
@@ -166,7 +183,7 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
             start_as = StartAs(flags.as_name)
         config = load_config(
             flags.properties if secure is None else secure.properties,
-            key_values(flags.overrides),
+            {**key_values(flags.overrides), **flags.settings},
             directory,
             directory_flag="--ephemeral" if flags.ephemeral else "--data-dir",
             port=flags.port,
@@ -174,12 +191,16 @@ def _start_of(flags: StartFlags, directory: Path | None, port_file: PortFile | N
             below=_below(flags, start_as),
             origins=flags.origins,
         )
+        if not flags.is_node_of_cores:
+            from .core_directories import check_none_left_out
+
+            check_none_left_out(config, flags.cores)
         return Start(
             config,
             checked_sasl(config, asks=True),
             secure,
             port_file,
-            flags.ephemeral,
+            flags.ephemeral or flags.settings_ephemeral,
             None if start_as is None else start_as.offer(config),
             _control(flags, config),
             has_text_log=flags.log_format == "text",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .command import CommandFailed
+from .core_count import CORES_VARIABLE, CoreCount
 from .log_flags import LOG_OPTIONS, parse_log_levels
 from .start_config import DEFAULT_DATA_DIRECTORY
 
@@ -40,6 +41,13 @@ _OPTIONS = (
     click.option(
         "--as", "as_name", metavar="NAME|FILE", help="Offer what another Kafka offers: 2.8, or a file of probe."
     ),
+    click.option(
+        "--cores",
+        type=CoreCount(),
+        default="1",
+        envvar=CORES_VARIABLE,
+        help="Use so many cores, by a node on each: one cluster at consecutive ports, with one copy of each record.",
+    ),
     click.option("--dev", is_flag=True, help="Settings for a developer's machine, where the file gives no others."),
     click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port for clients; 0 is any free one."),
     click.option(
@@ -69,6 +77,9 @@ _OPTIONS = (
     ),
     *LOG_OPTIONS,
     click.option(
+        "--node-of-cores", "is_node_of_cores", is_flag=True, hidden=True, help="Read the settings from standard input."
+    ),
+    click.option(
         "--check-config",
         is_flag=True,
         help="Start nothing: say what is set, from where, what has no effect; 1 where it could not start.",
@@ -82,7 +93,11 @@ class Origins(dict[str, str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartFlags:
-    """A field per flag. origins: of overrides that another command gives."""
+    """A field per flag.
+
+    origins: of overrides that another command gives. settings: those of a node of --cores, which win over all others.
+    settings_ephemeral: their directories are temporary.
+    """
 
     properties: Path | None
     overrides: tuple[str, ...]
@@ -91,6 +106,8 @@ class StartFlags:
     savepoint: Path | None
     secure_dir: Path | None
     as_name: str | None
+    cores: int
+    is_node_of_cores: bool
     dev: bool
     port: int | None
     port_file: Path | None
@@ -102,6 +119,8 @@ class StartFlags:
     log_format: str
     check_config: bool
     origins: Origins
+    settings: Mapping[str, str] = field(default_factory=dict)
+    settings_ephemeral: bool = False
 
     def check(self) -> None:
         """Raises CommandFailed for flags that do not go together."""
@@ -113,6 +132,11 @@ class StartFlags:
             raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
         if self.ctl_token_file is not None and self.ctl_port is None:
             raise CommandFailed("--ctl-token-file goes with --ctl-port")
+        if self.cores > 1:
+            others = {"--ctl-port": self.ctl_port, "--savepoint": self.savepoint, "--secure": self.secure_dir}
+            for flag, value in others.items():
+                if value is not None:
+                    raise CommandFailed(f"--cores and {flag} exclude each other: the latter is of one node alone")
         if self.check_config and self.secure_dir is not None:
             raise CommandFailed("--check-config and --secure exclude each other: the latter makes what it needs")
 

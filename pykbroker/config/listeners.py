@@ -70,6 +70,8 @@ class Listeners:
     """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
     controller_security_protocol: str = "PLAINTEXT"
     """How controllers are spoken to, also by a broker without a controller."""
+    known_protocols: frozenset[str] = frozenset()
+    """The names of listeners of which the security protocol is known."""
     auto: frozenset[str] = frozenset()
     """The names of the listeners whose clients are told the address of this node that they have reached."""
 
@@ -142,7 +144,19 @@ def resolve(
     with_tls = _with_tls([*bound, *controller], names[0], protocols)
     known = frozenset((*protocols, *names, *(each.name for each in bound)))
     of_controllers = protocols.get(names[0], "PLAINTEXT")
-    return Listeners(client, controller, shown, inter_broker, names, with_tls, known, told, of_controllers, auto)
+    return Listeners(
+        client,
+        controller,
+        shown,
+        inter_broker,
+        names,
+        with_tls,
+        known,
+        told,
+        of_controllers,
+        known_protocols=frozenset(protocols),
+        auto=auto,
+    )
 
 
 def _auto_names(advertised: Sequence[str], client: Sequence[ListenerConfig]) -> frozenset[str]:

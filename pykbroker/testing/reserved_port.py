@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import sys
+from pykbroker.server.runtime import reserved_port
 
 from .errors import BrokerFailed
 
 
-class ReservedPort:
-    """A port that nobody else is given for as long as it is reserved, whether or not a node listens on it.
-
-    The socket is bound and does not listen, so that a client is refused while the node is down.
-    """
+class ReservedPort(reserved_port.ReservedPort):
+    """A port as `pykbroker.server.runtime.reserved_port` has it. Raises BrokerFailed."""
 
     def __init__(self, host: str, port: int = 0) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
         try:
-            self._socket.bind((host, port))
-            # Behind `bind`, which would otherwise share the port with another one that is reserved.
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self.port: int = self._socket.getsockname()[1]
+            super().__init__(host, port)
         except OSError as error:
-            self._socket.close()
             raise BrokerFailed(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-
-    def lend(self) -> None:
-        """Make way for the node that is about to listen. Linux lets it bind beside; others do not."""
-        if sys.platform != "linux":
-            self._socket.close()
-
-    def close(self) -> None:
-        self._socket.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from ..directories import meta_properties
-from ..directories.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
+from ..directories.directory_names import METADATA_LOG_DIRECTORY, NODES_DIRECTORY, parse_partition_directory
 from ..directories.log_dirs import LOCK_FILE
 from ..directories.shutdown_marks import BOOT_ID_FILE, CLEAN_SHUTDOWN_FILE
 from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
@@ -199,6 +199,7 @@ class DirectoryCheck:
             LOCK_FILE,
             BOOT_ID_FILE,
             METADATA_LOG_DIRECTORY,
+            NODES_DIRECTORY,
             *OFFSET_CHECKPOINTS,
         }
         for name in names:

@@ -11,6 +11,8 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import random_uuid
 
 METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
+NODES_DIRECTORY = "nodes"
+"""Of the first node of `start --cores`: the directories of the others. No partition has such a name, without a dash."""
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"

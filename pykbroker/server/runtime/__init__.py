@@ -19,5 +19,6 @@ watch over the loop. The modules, in reading order:
 - `thread_switches`: a thread gives the interpreter to the loop soon.
 - `log_lines`: the log's set-up, its escaping and its bounds.
 - `ephemeral_directories`: directories that go with their process, and the sweep of those whose process was killed.
+- `reserved_port`: a port that is kept for a node which may be down.
 - `startup_error`: why a node cannot start.
 """
