@@ -20,7 +20,7 @@
 # make dist     a wheel, a source distribution and a list of what comes with them (SBOM), in dist/
 # make release-check PYTHONS="/path/to/python3.14 …"   their tests on each Python that is there
 # make bench    pykbroker beside Apache Kafka
-# make bench-report ROUNDS=N   limits, growth and tails measured, with profiles, as a page; of RESULTS=FILE if given
+# make bench-report ROUNDS=N   what finds limits, measured, with profiles, as a page; of RESULTS=FILE if given
 # make clean    removes what the above made
 
 PYTHON ?= python3
@@ -29,8 +29,8 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	differential fuzz hostile kafka-tests examples screenshots spark reference site dist release-check bench bench-report clean \
-	system-packages
+	differential fuzz hostile kafka-tests examples screenshots spark reference site dist release-check bench \
+	bench-report clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says. Output has
 # buffers, as users have it: without them a full disk is met at another place.
@@ -178,7 +178,7 @@ bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 # The page of a file of results, which is measured first unless RESULTS names one that is there. The page is beside it.
-BENCH_SCENES ?= limits growth tails
+BENCH_SCENES ?= limits cores growth logs tails
 ROUNDS ?= 3
 bench-report: $(VENV)/.all-installed system-packages
 	$(if $(RESULTS),,$(BIN)/python -m benchmarks $(foreach scene,$(BENCH_SCENES),--scene $(scene)) --rounds $(ROUNDS) \

@@ -17,6 +17,7 @@ from rich.console import Console
 from benchmarks import (
     cleaning,
     clusters,
+    cores,
     flushes,
     growth,
     journal,
@@ -90,8 +91,9 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "spark pipeline": spark.PIPELINE,
     "spark growth": spark.GROWTH,
     "limits": Scene(limits.LIMITS, limits.PROPERTIES),
+    "cores": Scene(cores.CORES, is_started=False),
     "growth": Scene(growth.GROWTH, growth.PROPERTIES),
-    "growth of logs": Scene(log_growth.LOG_GROWTH),
+    "logs": Scene(log_growth.LOG_GROWTH),
     "tails": Scene(tails.TAILS, tails.PROPERTIES),
     "cluster": clusters.CLUSTER,
     "cluster, many partitions": clusters.MANY,

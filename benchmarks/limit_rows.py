@@ -5,22 +5,22 @@ from __future__ import annotations
 Options = dict[str, int | str]
 CLIENTS = 2
 _SIXTEEN: Options = {"records": 16, "size": 1_000, "clients": CLIENTS}
-_SIZES = {
+SIZES = {
     "1 x 100 B": (1, 100),
     "16 x 1 kB": (16, 1_000),
     "64 x 1 kB": (64, 1_000),
     "600 x 100 B": (600, 100),
     "900 x 1 kB": (900, 1_000),
 }
-_BY_SIZE: dict[str, Options] = {
-    f"limit: {name}": {"records": records, "size": size, "clients": CLIENTS} for name, (records, size) in _SIZES.items()
+BY_SIZE: dict[str, Options] = {
+    f"limit: {name}": {"records": records, "size": size, "clients": CLIENTS} for name, (records, size) in SIZES.items()
 }
 _WIDE: dict[str, Options] = {
     f"limit: 16 x 1 kB to {count} partitions at once": _SIXTEEN | {"batches": count, "partitions": count}
     for count in (1, 10, 100)
 }
 PRODUCE_ROWS: dict[str, Options] = {
-    **_BY_SIZE,
+    **BY_SIZE,
     **_WIDE,
     **{
         f"limit: 64 x 1 kB, {codec}": _SIXTEEN | {"records": 64, "codec": codec}
@@ -35,5 +35,5 @@ FETCH_ROWS: dict[str, tuple[int, Options]] = {
     "limit: catch-up, 100 partitions at once": (100, {"clients": CLIENTS, "partitions": 100, "max-bytes": 65_536}),
 }
 """How many partitions the topic has, and flags."""
-AIMED = (*_BY_SIZE, *_WIDE)
+AIMED = (*BY_SIZE, *_WIDE)
 """Rows in which the broker must be well ahead."""

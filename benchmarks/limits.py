@@ -88,7 +88,7 @@ def _figures(given: Given) -> Figures:
         "MB/CPU s": given.bytes / 1e6 / given.cpu_s,
         "requests/s": given.requests / given.seconds,
         "MB/s": given.bytes / 1e6 / given.seconds,
-        **{f"{name} ms": given.latency_ms[name] for name in PERCENTILES},
+        **{f"{name} ms": given.latency_ms[name] for name in PERCENTILES if given.latency_ms},
     }
 
 

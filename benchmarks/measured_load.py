@@ -35,7 +35,7 @@ class LoadFailed(AssertionError):
 class Given:
     """What a broker was given in the measured seconds. seconds: how many those were, fewer than were asked for where
     the run ended at its most bytes. cpu_s: what it took of its processors meanwhile. latency_ms, end_to_end_ms: by
-    `p50`, `p99`, `p99.9` and `max`.
+    `p50`, `p99`, `p99.9` and `max`; empty where nothing was answered (`acks=0`).
     """
 
     seconds: float

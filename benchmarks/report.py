@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.bench import Figures
 from benchmarks.disturbances import DISTURBANCES
-from benchmarks.limit_rows import AIMED
+from benchmarks.limit_rows import AIMED, SIZES
 from benchmarks.produce_matrix import MATRIX
 
 
@@ -50,6 +50,7 @@ FLAT = (
 
 TARGETS = {
     **{(row, "requests/CPU s"): Target(ratio=1.5, higher=True) for row in AIMED},
+    **{(f"cores: {size}", "two cores / one"): Target(absolute=1.7, higher=True) for size in SIZES},
     ("produce 1 kB", "MB/s"): Target(ratio=1.2, higher=True),
     ("produce 1 kB", "broker CPU s"): Target(ratio=0.7),
     ("produce 100 B", "MB/s"): Target(ratio=1.0, higher=True),

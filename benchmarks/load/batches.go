@@ -99,17 +99,20 @@ func compress(records []byte, name string) (int16, []byte, error) {
 func nowMillis() int64 { return time.Now().UnixMilli() }
 
 // valuesOf is the other way round, for batches that are not compressed.
-func valuesOf(whole *kmsg.RecordBatch) [][]byte {
-	found := make([][]byte, 0, whole.NumRecords)
+func valuesOf(whole *kmsg.RecordBatch) ([][]byte, error) {
+	var found [][]byte
 	for rest := whole.Records; len(rest) > 0; {
 		length, size := binary.Varint(rest)
 		var record kmsg.Record
 		end := size + int(length)
-		if size <= 0 || end > len(rest) || record.ReadFrom(rest[:end]) != nil {
-			return nil
+		if size <= 0 || length < 0 || end > len(rest) || record.ReadFrom(rest[:end]) != nil {
+			return nil, fmt.Errorf("no record behind %d of the batch at offset %d", len(found), whole.FirstOffset)
 		}
 		found = append(found, record.Value)
 		rest = rest[end:]
 	}
-	return found
+	if len(found) != int(whole.NumRecords) {
+		return nil, fmt.Errorf("%d of %d records in the batch at offset %d", len(found), whole.NumRecords, whole.FirstOffset)
+	}
+	return found, nil
 }

@@ -82,12 +82,17 @@ func (c *counter) add(latency time.Duration, requests, batches, bytes int64) {
 	c.requests += requests
 	c.batches += batches
 	c.bytes += bytes
-	record(c.latency, latency)
+	if latency != unanswered {
+		record(c.latency, latency)
+	}
 }
 
 func record(into *hdrhistogram.Histogram, latency time.Duration) {
 	_ = into.RecordValue(min(max(latency.Microseconds(), 1), longestMicros))
 }
+
+// unanswered is the latency of a request that has no answer.
+const unanswered = time.Duration(-1)
 
 type worker func(*options, *counter) error
 
@@ -140,7 +145,9 @@ func measure(opts *options, workers []worker) (*given, error) {
 		result.Bytes += count.bytes
 		all.Merge(count.latency)
 	}
-	result.Latency = told(all)
+	if all.TotalCount() > 0 {
+		result.Latency = told(all)
+	}
 	return result, nil
 }
 

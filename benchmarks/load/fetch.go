@@ -101,6 +101,12 @@ func (r *reader) take(response *kmsg.FetchResponse) (batches, records, size int6
 				batches++
 				rest = rest[whole:]
 			}
+			if partition.HighWatermark == 0 {
+				return 0, 0, 0, fmt.Errorf("partition %d has no records", partition.Partition)
+			}
+			if len(partition.RecordBatches) > 0 && next == r.offsets[partition.Partition] {
+				return 0, 0, 0, fmt.Errorf("partition %d: no whole batch at offset %d", partition.Partition, next)
+			}
 			if next >= partition.HighWatermark {
 				next = 0
 			}
@@ -111,13 +117,17 @@ func (r *reader) take(response *kmsg.FetchResponse) (batches, records, size int6
 }
 
 func fetch(opts *options) (*given, error) {
-	where, err := lookUp(opts)
+	places, err := lookUp(opts)
 	if err != nil {
 		return nil, err
 	}
 	var workers []worker
 	for number := range opts.Clients {
-		c, err := dial(opts.Bootstrap)
+		where := places[number%len(places)]
+		if opts.Fetch.Partitions > len(where.partitions) {
+			return nil, fmt.Errorf("%d partitions of %d that a broker leads", opts.Fetch.Partitions, len(where.partitions))
+		}
+		c, err := dial(where.address)
 		if err != nil {
 			return nil, err
 		}

@@ -38,13 +38,13 @@ type producer struct {
 }
 
 func newProducer(opts *options, where *place, number int) (*producer, error) {
-	c, err := dial(opts.Bootstrap)
-	if err != nil {
-		return nil, err
-	}
 	given := opts.Produce
 	if given.Batches > len(where.partitions) {
-		return nil, fmt.Errorf("%d batches for %d partitions", given.Batches, len(where.partitions))
+		return nil, fmt.Errorf("%d batches for %d partitions of a broker", given.Batches, len(where.partitions))
+	}
+	c, err := dial(where.address)
+	if err != nil {
+		return nil, err
 	}
 	encoded, err := batch(values(given.Records, given.Size, int64(number)), given.Codec, nowMillis())
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *producer) ask(opts *options, count *counter) error {
 			if given.Acks != 0 {
 				sent = append(sent, began)
 			} else {
-				count.add(time.Since(began), 1, int64(given.Batches), int64(len(p.frame)))
+				count.add(unanswered, 1, int64(given.Batches), int64(len(p.frame)))
 			}
 			continue
 		}
@@ -132,13 +132,13 @@ func (p *producer) ask(opts *options, count *counter) error {
 }
 
 func produce(opts *options) (*given, error) {
-	where, err := lookUp(opts)
+	places, err := lookUp(opts)
 	if err != nil {
 		return nil, err
 	}
 	var workers []worker
 	for number := range opts.Clients {
-		p, err := newProducer(opts, where, number)
+		p, err := newProducer(opts, places[number%len(places)], number)
 		if err != nil {
 			return nil, err
 		}

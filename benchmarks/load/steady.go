@@ -29,20 +29,21 @@ const (
 // comes. A record's time counts from when it was due, so that a broker that stops for a while is charged for each record
 // that came meanwhile.
 func steady(opts *options) (*given, error) {
-	where, err := lookUp(opts)
+	places, err := lookUp(opts)
 	if err != nil {
 		return nil, err
 	}
-	offset, err := endOf(opts, where)
+	where := places[0]
+	offset, err := endOf(where)
 	if err != nil {
 		return nil, err
 	}
-	writing, err := dial(opts.Bootstrap)
+	writing, err := dial(where.address)
 	if err != nil {
 		return nil, err
 	}
 	defer writing.Close()
-	reading, err := dial(opts.Bootstrap)
+	reading, err := dial(where.address)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +210,11 @@ func (s *steadyLoad) takeRecords(r *reader, response *kmsg.FetchResponse, arrive
 					return newest, fmt.Errorf("offset %d came in the place of %d", whole.FirstOffset, r.offsets[partition.Partition])
 				}
 				r.offsets[partition.Partition] = whole.FirstOffset + int64(whole.LastOffsetDelta) + 1
-				for _, value := range valuesOf(&whole) {
+				values, err := valuesOf(&whole)
+				if err != nil {
+					return newest, err
+				}
+				for _, value := range values {
 					due := time.Unix(0, int64(binary.BigEndian.Uint64(value)))
 					newest = latest(newest, due)
 					if s.counts(due) {
@@ -229,8 +234,8 @@ func latest(one, other time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{one, other}, time.Time.Compare)
 }
 
-func endOf(opts *options, where *place) (int64, error) {
-	c, err := dial(opts.Bootstrap)
+func endOf(where *place) (int64, error) {
+	c, err := dial(where.address)
 	if err != nil {
 		return 0, err
 	}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,6 +21,8 @@ const (
 	correlationAt = 8 // size, API key, API version
 	answerTimeout = 60 * time.Second
 	clientID      = "load"
+	// What a broker may answer at most: more is no answer of Kafka's protocol.
+	mostFrameBytes = 256 << 20
 )
 
 var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
@@ -56,6 +61,9 @@ func (c *conn) receive(correlation int32, response kmsg.Response) error {
 		return fmt.Errorf("no answer: %w", err)
 	}
 	size := int(binary.BigEndian.Uint32(c.head[:]))
+	if size < 4 || size > mostFrameBytes {
+		return fmt.Errorf("an answer of %d bytes", size)
+	}
 	if cap(c.frame) < size {
 		c.frame = make([]byte, size)
 	}
@@ -84,10 +92,10 @@ func (c *conn) ask(request kmsg.Request, response kmsg.Response) error {
 	return c.receive(0, response)
 }
 
-// place is where the partitions of the topic are: one broker leads them all.
+// place is a broker, and what it leads of the topic.
 type place struct {
+	address    string
 	topic      string
-	id         [16]byte
 	partitions []int32
 }
 
@@ -98,21 +106,23 @@ const (
 
 // lookUp waits until each partition of the topic has a leader: a broker may hear of a new topic a moment after the one
 // that made it.
-func lookUp(opts *options) (*place, error) {
+//
+// The places are in the order of their brokers' ids.
+func lookUp(opts *options) ([]*place, error) {
 	c, err := dial(opts.Bootstrap)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	for deadline := time.Now().Add(lookUpTimeout); ; time.Sleep(lookUpPause) {
-		where, err := askForPlace(c, opts.Topic)
+		places, err := askForPlaces(c, opts.Topic)
 		if err == nil || !kerr.IsRetriable(err) || time.Now().After(deadline) {
-			return where, err
+			return places, err
 		}
 	}
 }
 
-func askForPlace(c *conn, name string) (*place, error) {
+func askForPlaces(c *conn, name string) ([]*place, error) {
 	request := kmsg.NewPtrMetadataRequest()
 	request.Version = 12
 	topic := kmsg.NewMetadataRequestTopic()
@@ -129,14 +139,29 @@ func askForPlace(c *conn, name string) (*place, error) {
 	if err := kerr.ErrorForCode(found.ErrorCode); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	where := &place{topic: name, id: found.TopicID}
+	led := map[int32][]int32{}
 	for _, partition := range found.Partitions {
 		if err := kerr.ErrorForCode(partition.ErrorCode); err != nil {
 			return nil, fmt.Errorf("%s-%d: %w", name, partition.Partition, err)
 		}
-		where.partitions = append(where.partitions, partition.Partition)
+		led[partition.Leader] = append(led[partition.Leader], partition.Partition)
 	}
-	return where, nil
+	slices.SortFunc(response.Brokers, func(one, other kmsg.MetadataResponseBroker) int {
+		return cmp.Compare(one.NodeID, other.NodeID)
+	})
+	var places []*place
+	for _, broker := range response.Brokers {
+		if partitions, leads := led[broker.NodeID]; leads {
+			slices.Sort(partitions)
+			address := net.JoinHostPort(broker.Host, strconv.Itoa(int(broker.Port)))
+			places = append(places, &place{address, name, partitions})
+		}
+		delete(led, broker.NodeID)
+	}
+	if len(led) > 0 || len(places) == 0 {
+		return nil, fmt.Errorf("%s: leaders that are no brokers", name)
+	}
+	return places, nil
 }
 
 type idleConns []*conn

@@ -3,15 +3,19 @@
 import itertools
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 
 from benchmarks.bench import Bench
+from benchmarks.cores import TwoNodes
 from benchmarks.java_tools import JavaTools
 from benchmarks.measured_load import LoadFailed, load
 from compat_tests.brokers import Pykbroker
+from compat_tests.waiting import until
 
 pytestmark = pytest.mark.skipif(
     shutil.which("go") is None, reason="the load generator is built with Go, which is not here"
@@ -31,11 +35,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         broker.close()
 
 
-def records_in(bench: Bench, topic: str) -> list[int]:
+def records_in(bench: Bench, topic: str, partitions: int = PARTITIONS) -> list[int]:
     consumer = Consumer({"bootstrap.servers": bench.broker.bootstrap, "group.id": "nobody"})
     try:
-        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        return [consumer.get_watermark_offsets(partition, timeout=30)[1] for partition in partitions]
+        all_of_it = [TopicPartition(topic, number) for number in range(partitions)]
+        return [consumer.get_watermark_offsets(partition, timeout=30)[1] for partition in all_of_it]
     finally:
         consumer.close()
 
@@ -67,9 +71,47 @@ def test_an_answer_that_is_an_error_ends_it(bench: Bench) -> None:
         load(bench, "produce", "small", seconds=SECONDS, warm_s=0, options={"size": 1_000})
 
 
+def test_what_is_not_answered_has_no_latency(bench: Bench) -> None:
+    bench.create_topic("unanswered", 1)
+    given = load(bench, "produce", "unanswered", seconds=SECONDS, warm_s=0, options={"acks": 0})
+    assert given.requests > 0
+    assert given.latency_ms == {}
+
+
+def test_an_empty_topic_cannot_be_fetched(bench: Bench) -> None:
+    bench.create_topic("empty", 1)
+    with pytest.raises(LoadFailed, match="partition 0 has no records"):
+        load(bench, "fetch", "empty", seconds=SECONDS, warm_s=0)
+
+
+def test_more_partitions_than_there_are_cannot_be_fetched(bench: Bench) -> None:
+    bench.create_topic("narrow", 1)
+    with pytest.raises(LoadFailed, match="2 partitions of 1"):
+        load(bench, "fetch", "narrow", seconds=SECONDS, warm_s=0, options={"partitions": 2})
+
+
+def test_each_partition_gets_its_batches_from_a_connection_to_its_leader(tmp_path: Path) -> None:
+    broker = TwoNodes(tmp_path, {"auto.create.topics.enable": "false"})
+    broker.start()
+    try:
+        two = Bench(broker, JavaTools("java", ""), 1.0)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        until(lambda: len(admin.list_topics(timeout=30).brokers) == 2, "both nodes are in the cluster")
+        two.create_topic("led", 2 * PARTITIONS)
+        led = admin.list_topics("led", timeout=30).topics["led"].partitions.values()
+        assert {partition.leader for partition in led} == {1, 2}
+        options: dict[str, int | str] = {"clients": 2, "most-bytes": 100_000, "size": 1_000}
+        given = load(two, "produce", "led", seconds=60, warm_s=0, options=options)
+        ends = records_in(two, "led", 2 * PARTITIONS)
+        assert given.records == sum(ends) > 0
+        assert all(ends)
+    finally:
+        broker.close()
+
+
 def test_more_batches_than_partitions_are_refused(bench: Bench) -> None:
     bench.create_topic("one", 1)
-    with pytest.raises(LoadFailed, match="2 batches for 1 partitions"):
+    with pytest.raises(LoadFailed, match="2 batches for 1 partitions of a broker"):
         load(bench, "produce", "one", seconds=SECONDS, warm_s=0, options={"batches": 2})
 
 
