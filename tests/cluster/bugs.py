@@ -34,7 +34,7 @@ from .simulation import simulate
 
 BUGS = Bugs()
 
-BUGS.plant(21)(of_replicas.producers_are_answered_before_the_high_watermark)
+BUGS.plant(23)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(8)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
 BUGS.plant(11)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(28)(of_replicas.followers_do_not_truncate)

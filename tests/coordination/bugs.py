@@ -75,7 +75,7 @@ def every_member_gets_the_first_ones_partitions() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(17)
+@BUGS.plant(20)
 def offsets_of_a_transaction_count_at_once() -> Iterator[None]:
     handle = GroupShard.handle
 
@@ -109,7 +109,7 @@ def offsets_of_a_transaction_are_forgotten_when_a_log_is_loaded() -> Iterator[No
 # Logs
 
 
-@BUGS.plant(11)
+@BUGS.plant(12)
 def a_repeated_sequence_is_appended_again() -> Iterator[None]:
     with patch.object(ProducerStateManager, "check_client_batch", lambda self, header: None):
         yield
@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(11)
+@BUGS.plant(17)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle
@@ -210,7 +210,7 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(14)
+@BUGS.plant(16)
 def transactions_never_time_out() -> Iterator[None]:
     with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield
@@ -231,7 +231,7 @@ def a_marker_counts_before_it_is_on_the_disk() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(0)
+@BUGS.plant(2)
 def batches_that_come_late_open_transactions() -> Iterator[None]:
     """Nobody asks the coordinator whether the transaction is one of its."""
 
