@@ -14,7 +14,7 @@ from benchmarks.bench import Bench, Figures, Measure
 from benchmarks.brokers import new_broker
 from benchmarks.limit_rows import BY_SIZE, CLIENTS, SIZES, Options
 from benchmarks.limits import PROPERTIES, produce
-from compat_tests.brokers import Pykbroker, pykbroker_command
+from compat_tests.brokers import BrokerProcess, Pykbroker, pykbroker_command
 from compat_tests.waiting import until
 
 _FIGURES = ("requests/s", "requests/CPU s")
@@ -50,13 +50,24 @@ def on_one_and_two(row: Options) -> Measure:
     return measure
 
 
+def wait_for_any_leaders(broker: BrokerProcess, topic: str, partitions: int) -> None:
+    """Until each partition is led by some node; the load's warm-up has what comes before that one knows of it."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 3})
+
+    def all_led() -> bool:
+        found = admin.list_topics(topic, timeout=30).topics[topic].partitions.values()
+        return len(found) == partitions and all(partition.leader > 0 for partition in found)
+
+    until(all_led, "all partitions have a leader")
+
+
 def _measure(bench: Bench, kind: type[OneNode], row: Options) -> Figures:
     broker = new_broker(kind, bench.broker.directory, PROPERTIES)
     try:
         broker.start()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 3})
         until(lambda: len(admin.list_topics(timeout=30).brokers) == kind.cores, "all nodes are in the cluster")
-        return produce(row | {"clients": CLIENTS * kind.cores})(replace(bench, broker=broker))
+        return produce(row | {"clients": CLIENTS * kind.cores}, wait_for_any_leaders)(replace(bench, broker=broker))
     finally:
         broker.close()
 

@@ -7,13 +7,14 @@ client takes part of the same machine.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from benchmarks.bench import PARTITIONS, Bench, Figures, Measure
 from benchmarks.limit_rows import FETCH_ROWS, PRODUCE_ROWS, Options
 from benchmarks.measured_load import Given, load
 from benchmarks.present_memory import make_memory_present
 from benchmarks.starts import wait_for_leaders
+from compat_tests.brokers import BrokerProcess
 
 SECONDS = 3.0
 LEAST_SECONDS = 1.0
@@ -36,7 +37,7 @@ _numbers = itertools.count(1)
 def warm_up(bench: Bench) -> Figures:
     """Requests of all sizes in turn, until a broker that compiles its code while it runs has done so."""
     rows = list(PRODUCE_ROWS.values())[:5]
-    topic = _new_topic(bench, PARTITIONS)
+    topic = _new_topic(bench, PARTITIONS, wait_for_leaders)
     requests = 0
     for row in rows:
         options = row | {"most-bytes": WARM_BYTES}
@@ -46,10 +47,12 @@ def warm_up(bench: Bench) -> Figures:
     return {"requests": float(requests)}
 
 
-def produce(row: Options) -> Measure:
+def produce(row: Options, wait: Callable[[BrokerProcess, str, int], None] = wait_for_leaders) -> Measure:
+    """wait: until the topic of so many partitions is served."""
+
     def measure(bench: Bench) -> Figures:
         make_memory_present(bench.broker.directory)
-        topic = _new_topic(bench, int(row.get("partitions", PARTITIONS)))
+        topic = _new_topic(bench, int(row.get("partitions", PARTITIONS)), wait)
         options = {name: value for name, value in row.items() if name != "partitions"} | {"most-bytes": MOST_BYTES}
         given = load(bench, "produce", topic, seconds=_seconds(bench), warm_s=WARM_S, options=options)
         bench.delete_topic(topic)
@@ -61,7 +64,7 @@ def produce(row: Options) -> Measure:
 def fetch(partitions: int, row: Options) -> Measure:
     def measure(bench: Bench) -> Figures:
         make_memory_present(bench.broker.directory)
-        topic = _new_topic(bench, partitions)
+        topic = _new_topic(bench, partitions, wait_for_leaders)
         stored: Options = {"records": 16, "size": 1_000, "batches": partitions, "most-bytes": STORED_BYTES}
         load(bench, "produce", topic, seconds=STORE_S, warm_s=0, options=stored)
         given = load(bench, "fetch", topic, seconds=_seconds(bench), warm_s=WARM_S, options=row)
@@ -71,10 +74,10 @@ def fetch(partitions: int, row: Options) -> Measure:
     return measure
 
 
-def _new_topic(bench: Bench, partitions: int) -> str:
+def _new_topic(bench: Bench, partitions: int, wait: Callable[[BrokerProcess, str, int], None]) -> str:
     topic = f"limit-{next(_numbers)}"
     bench.create_topic(topic, partitions)
-    wait_for_leaders(bench.broker, topic, partitions)
+    wait(bench.broker, topic, partitions)
     return topic
 
 
