@@ -146,7 +146,10 @@ def main(
                     record.write(json_file, SCENES)
         if profiler is not None:
             beside = (json_file or profiler.directory / "results.json").parent
-            recording = lambda name: profiler.recording(name, record.profiles.setdefault(name, []), beside)  # noqa: E731
+
+            def recording(name: str) -> AbstractContextManager[None]:
+                return profiler.recording(name, record.profiles.setdefault(name, []), beside)
+
             for scene in chosen.values():
                 run.one_round(KINDS[0], scene, {}, "profile", recording)
                 if json_file is not None:
